@@ -1,1 +1,1 @@
-"""The witness that is one SQL statement over a whole cohort."""
+"""The witness that runs one SQL statement over a whole cohort."""

@@ -1,4 +1,4 @@
-"""Decode answers of DuckDB: numbers become keys again, positions become values, rows a table or a bag."""
+"""Decode results of DuckDB: numbers become keys, positions become values, rows become a table or a bag."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .relation import Arrivals
 
 
 class _Answer:
-    """A statement's answer for a definition, column by column."""
+    """A statement's result for a definition, column by column."""
 
     def __init__(self, arrivals: Arrivals, answer: pa.Table, aggregate: str) -> None:
         self.arrivals, self.answer, self.aggregate = arrivals, answer, aggregate
@@ -32,19 +32,19 @@ class _Answer:
 
 
 def results_of(arrivals: Arrivals, answer: pa.Table) -> list[FinalResult]:
-    """Return the results of the histories: tables, or of streams bags.
+    """Return the results of the histories: tables, or bags for streams.
 
     Args:
         arrivals: The histories' arrivals.
         answer: The statement's answer.
 
     Raises:
-        BadInput: `min` or `max` was to compare strings with numbers.
+        BadInput: `min` or `max` compares strings with numbers.
     """
     sql, definition_of = arrivals.sql, arrivals.definition_of
     histories, keys = _keys(arrivals, answer)
     windows, timestamps = _windows(answer), listed(answer.column("timestamp"))
-    answer = answer.combine_chunks()  # taking a definition's rows from one chunk is faster
+    answer = answer.combine_chunks()  # reading a definition's rows from one chunk is faster
     rows_of: list[list[int]] = [[] for _ in arrivals.definitions]
     for row, history in enumerate(histories):
         rows_of[definition_of[history]].append(row)
@@ -63,7 +63,7 @@ def results_of(arrivals: Arrivals, answer: pa.Table) -> list[FinalResult]:
 
 
 def _windows(answer: pa.Table) -> list[Window | None]:
-    """Return the windows of an answer's rows; the result of a look-up has none."""
+    """Return the windows of a result's rows; the result of a look-up has none."""
     if "window_start" not in answer.column_names:
         return [None] * len(answer)
     bounds = zip(listed(answer.column("window_start")), listed(answer.column("window_end")), strict=True)
@@ -71,7 +71,7 @@ def _windows(answer: pa.Table) -> list[Window | None]:
 
 
 def _keys(arrivals: Arrivals, answer: pa.Table) -> tuple[list[int], list[Key | None]]:
-    """Return the history's index and the key of every row of an answer; a row without a key names its history."""
+    """Return the history's index and the key of every row of a result; a row without a key only has the history."""
     known = arrivals.keys
 
     def named(column: str) -> list[Key | None]:
@@ -87,15 +87,15 @@ def _keys(arrivals: Arrivals, answer: pa.Table) -> tuple[list[int], list[Key | N
 
 
 def values_of(aggregate: str, column: Any, values: Sequence[Value]) -> list[Value]:
-    """Make aggregates from the results of their `duckdb` forms; null stays null.
+    """Convert the results of the aggregates' `duckdb` forms to aggregates; null stays null.
 
     Args:
         aggregate: The aggregate's name.
-        column: The results of the form, a row for each aggregate.
+        column: The results of the form, one row for each aggregate.
         values: The values of the arrivals by position.
 
     Raises:
-        BadInput: `min` or `max` was to compare strings with numbers.
+        BadInput: `min` or `max` compares strings with numbers.
     """
     if aggregate == "count":
         return listed(column)
@@ -111,7 +111,7 @@ def values_of(aggregate: str, column: Any, values: Sequence[Value]) -> list[Valu
     nulls = column.is_null().to_pylist()
     found: list[Value] = []
     for is_null, whole, fraction, text, count in zip(nulls, wholes, fractions, texts, members, strict=True):
-        # Decimals are whole numbers too wide for a bigint.
+        # A decimal is a whole number too wide for a bigint.
         number = fraction if whole is None else int(whole)
         if whole is not None and fraction is not None:
             number = combine(number, fraction)

@@ -1,4 +1,4 @@
-"""An empty DuckDB database whose answers don't change from run to run."""
+"""An empty DuckDB database whose results are the same in every run."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ in one run of twenty: a race."""
 
 
 def open_file(path: str) -> duckdb.DuckDBPyConnection:
-    """Open the database in a file, with the default configuration of other connections of this process."""
+    """Open the database in a file, with the default configuration of this process's other connections."""
     return duckdb.connect(path)
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """Return a connection to an empty database in memory, whose statements run in one thread."""
+    """Return a connection to an empty in-memory database, which runs statements in one thread."""
     return duckdb.connect(":memory:", config=dict(ONE_THREAD))

@@ -1,7 +1,8 @@
-"""Send histories to DuckDB: the arrivals as one relation, and a statement that is run on it.
+"""Send histories to DuckDB: the arrivals as one relation, and a statement over it.
 
-Values aren't sent, because any JSON value must come back unchanged: an answer names the position of its arrival. Only
-values that a statement computes with are sent: numbers and strings that an aggregate compares, keys that a value names.
+Values aren't sent, because any JSON value must be returned unchanged: a result contains the positions of arrivals
+instead. Only values that a statement computes with are sent: numbers and strings that an aggregate compares, and keys
+in values.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ INPUTS = ("events", "left", "right")
 
 
 class Arrivals:
-    """The arrivals of many histories of one operator, column by column; answers are decoded with them.
+    """The arrivals of many histories of one operator, column by column; they also decode the results.
 
     Attributes:
         sql: The operator's statement.
-        aggregates: The name of each definition's aggregate, by the definition's number; a count without an aggregate.
-        definitions: The options of each definition, as in a history file, and its clock, by number.
+        aggregates: The aggregate's name for each definition, by the definition's number; `count` without an aggregate.
+        definitions: The options of each definition, as in a history file, and its clock, by the definition's number.
         definition_of: The number of each history's definition, by the history's index.
-        keys: The index of the history, and the key, by number. No two histories share a number; within a history, a
-            key that a value names has the same number as the key itself.
-        values: The values of the arrivals, by position; for an aggregate, the aggregated parts.
+        keys: The index of the history, and the key, by the key's number. Histories share no numbers; within a history,
+            a key in a value has the same number as the key itself.
+        values: The values of the arrivals, by position; for an aggregate, only the aggregated parts.
     """
 
     def __init__(self, sql: Sql) -> None:
@@ -58,12 +59,12 @@ class Arrivals:
         """Add the histories of a definition.
 
         Args:
-            histories: The histories; their options and their clock are the same.
-            definition: The reference's definition, which knows the possible inputs and values.
+            histories: The histories, with the same options and clock.
+            definition: The reference's definition, which validates inputs and values.
 
         Raises:
-            BadInput: A record is on an input that the operator doesn't have, or the operator can't take its value; or
-                there is a delivery, for which DuckDB has no channels; or the aggregate has no name.
+            BadInput: A record has an unknown input or an invalid value; or there is a delivery, for which DuckDB has no
+                channels; or the aggregate has no name.
         """
         options = histories[0].options
         _check_numbers(options)
@@ -130,7 +131,7 @@ class Arrivals:
             self.added.append(value if keyed in adds else None)
 
     def relation(self) -> pa.Table:
-        """The relation `arrivals`, as the statements read it."""
+        """Return the relation `arrivals`, as the statements read it."""
         columns = list(zip(*self.rows, strict=True)) or [()] * 8
         definition, history, batch, heartbeat, side, key, timestamp, named = columns
         named_keys = pa.array(named, pa.int64())
@@ -158,7 +159,7 @@ class Arrivals:
         )
 
     def given(self) -> pa.Table:
-        """The relation `definitions`: the number, the clock and the options as JSON of each definition."""
+        """Return the relation `definitions`: the number, the clock and the options as JSON of each definition."""
         return pa.table(
             {
                 "definition": pa.array(range(len(self.definitions)), pa.int64()),
@@ -173,7 +174,7 @@ def _check_numbers(options: Options) -> None:
         if isinstance(value, Mapping):
             _check_numbers(value)
         elif isinstance(value, int) and value not in NUMBERS:
-            raise BadInput(f"duckdb can't reckon with {option} {value}: use a smaller number")
+            raise BadInput(f"duckdb can't compute with {option} {value}: use a smaller number")
 
 
 def value_columns(values: Sequence[Value]) -> dict[str, Any]:
@@ -193,7 +194,7 @@ def value_columns(values: Sequence[Value]) -> dict[str, Any]:
     except pa.ArrowInvalid:
         raise BadInput("duckdb can't take a whole number of more than 38 digits: use smaller numbers") from None
     except UnicodeEncodeError as error:
-        raise BadInput(f"duckdb can't compare the string {error.object!r}: half a surrogate pair is no text") from None
+        raise BadInput(f"duckdb can't compare the string {error.object!r}: half a surrogate pair isn't text") from None
 
 
 def run_statement(arrivals: Arrivals) -> pa.Table:

@@ -1,7 +1,7 @@
-"""The witness that runs on DuckDB: one SQL statement an operator over many histories, independent of the reference.
+"""The witness on DuckDB: one SQL statement per operator over many histories, independent of the reference.
 
-The statements lie beside the operators. Each works out the clock, lateness, matches and results from the arrivals by
-itself; `relation` only lays the arrivals out as a table, and `answers` reads the answer.
+The statements are beside the operators. Each statement computes the clock, lateness, matches and results from the
+arrivals itself; `relation` only converts the arrivals to a table, and `answers` decodes the result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .relation import Arrivals, run_statement
 
 @dataclass(frozen=True)
 class DuckDBWitness(Witness):
-    """The witness on DuckDB: an SQL statement for each operator; histories share a query, whatever their options."""
+    """The witness on DuckDB: an SQL statement for each operator; histories of any options share a query."""
 
     name = "duckdb"
     grain = Grain.END
@@ -38,16 +38,16 @@ class DuckDBWitness(Witness):
         return None if refusal is None else f"duckdb has no statement for {history.operator} {refusal}"
 
     def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
-        """Return the result of every history at its end.
+        """Return the final result of every history.
 
         Returns:
-            Outcomes at grain `END`; `final` is the table `{(key, window): (value, timestamp)}` in ms, or of a stream
-            the bag of its results. A sum of floats adds its members in order, and may differ in the last digit from a
-            sum of sums.
+            Outcomes at grain `END`; `final` is the table `{(key, window): (value, timestamp)}` in ms, or for a stream
+            the bag of its results. A sum of floats adds its members in order, so its last digit may differ from a sum
+            of sums.
 
         Raises:
-            BadInput: A history is refused, the operator can't take a record, a whole number or a sum of them has more
-                than 38 digits, or `min` or `max` is to compare strings with numbers.
+            BadInput: A history is refused, a record is invalid, a whole number or a sum of whole numbers has more than
+                38 digits, or `min` or `max` compares strings with numbers.
         """
         groups: dict[str, dict[Any, list[int]]] = defaultdict(lambda: defaultdict(list))
         for index, history in enumerate(histories):

@@ -1,1 +1,1 @@
-"""The witness that is the real Kafka Streams, in its test driver."""
+"""The witness on the real Kafka Streams, in its test driver."""

@@ -1,4 +1,4 @@
-"""The parts of Kafka Streams' topologies: the inputs by name, aggregates, joins, and functions in the JVM."""
+"""The parts of Kafka Streams' topologies: inputs by name, aggregates, joins, and functions in the JVM."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ _SENDER = "SubscriptionSendProcessorSupplier"
 
 @dataclass(frozen=True)
 class KafkaDialect:
-    """How Kafka Streams is set up where its own defaults differ from its documents.
+    """The settings of Kafka Streams for which its own defaults differ from its documents.
 
     Attributes:
-        exact_retention: Keep windows for the declared retention, by default gap + grace or size + grace as in Kafka,
-            which then forgets a session one step before it closes it, and never emits closed windows. Otherwise
-            sessions stay for 1 ms more, which makes Kafka right, and closed windows until they are emitted.
-        own_clocks: Leave each of two joined windowed aggregates to its own stream time, as Kafka does. Otherwise every
-            record moves both, by a record of a reserved key on the other side.
+        exact_retention: Store windows for the declared retention, by default gap + grace or size + grace as in Kafka.
+            Kafka then forgets a session one step before it closes, and never emits closed windows. Otherwise sessions
+            are stored for 1 ms more, which makes Kafka correct, and closed windows until they are emitted.
+        own_clocks: Let each of two joined windowed aggregates use its own stream time, as Kafka does. Otherwise every
+            record moves both stream times, through a record with a reserved key on the other side.
         suppress: Emit closed windows through `suppress(untilWindowCloses)` rather than `EmitStrategy.onWindowClose`.
-        keyless_waits: With manual delivery, let a left join's subscriptions without key wait on a route of their own,
-            which no line names. Otherwise they go with the old key's subscription, or at once if there is none.
-        answers: Let an inner foreign-key join send what a left join sends, so that it answers all changes of left
+        keyless_waits: With manual delivery, let a left join's subscriptions without a key wait on a separate route,
+            which history lines can't name. Otherwise they are delivered with the old key's subscription, or immediately
+            if there is none.
+        answers: Let an inner foreign-key join send a left join's messages, so that it responds to all changes of left
             rows: the change to Kafka's code that closes its races.
         stores: The kind of stores. RocksDB, Kafka's own default, is slower, and emits more with `onWindowClose`: it
-            forgets whole segments of time, so that a closed window is still there unless stream time leaps far.
+            forgets whole segments of time, so a closed window is still stored unless stream time leaps far.
     """
 
     exact_retention: bool = False
@@ -50,12 +51,12 @@ class KafkaDialect:
 class Builder:
     """Builds a topology from the JVM's classes and functions.
 
-    Each part that topologies share is a method, so there are many.
+    Each part shared by topologies is a method, so there are many methods.
 
     Args:
         functions: Makes functions in the JVM.
-        dialect: How Kafka Streams is set up where its own defaults differ from its documents.
-        settings: Its properties; by default a test driver's.
+        dialect: The settings of Kafka Streams for which its own defaults differ from its documents.
+        settings: The properties of Kafka Streams; by default those of a test driver.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Builder:
         self.streams_builder = streams.StreamsBuilder(streams.TopologyConfig(streams.StreamsConfig(self.properties)))
 
     def _of_test_driver(self) -> dict[str, str]:
-        # Stores on disk are locked, and several drivers may be open at a time.
+        # Stores on disk are locked, and several drivers may be open at the same time.
         return {
             **driver_settings(self.version, self.dialect.stores),
             "state.dir": mkdtemp(prefix="kafka-state-", dir=own_folder()),
@@ -93,7 +94,7 @@ class Builder:
         return self.stream(name).groupByKey()
 
     def built(self, result: Any, topic: str) -> tuple[Any, Any]:
-        """Return the topology that writes a stream of texts to a topic, and the properties that it runs under."""
+        """Return the topology that writes a stream of texts to a topic, and its properties."""
         result.to(topic, getattr(self.dsl.Produced, "with")(self.string, self.string))
         topology = self.streams_builder.build(self.properties)
         if self.dialect.answers:
@@ -101,7 +102,7 @@ class Builder:
         return topology, self.properties
 
     def _let_answer(self, topology: Any) -> None:
-        """Let the foreign-key join's sender think that the join is a left one; its receiver knows better."""
+        """Make the foreign-key join's sender behave as in a left join; the receiver is unchanged."""
         factories = self._field(self._field(topology, "internalTopologyBuilder"), "nodeFactories").values()
         suppliers = [supplier for each in factories if (supplier := self._field(each, "supplier")) is not None]
         (sender,) = [each for each in map(self._unwrapped, suppliers) if each.getClass().getSimpleName() == _SENDER]
@@ -109,13 +110,13 @@ class Builder:
         field.setBoolean(sender, True)
 
     def _unwrapped(self, supplier: Any) -> Any:
-        """Return the supplier within the wrappers that Kafka 4 puts around each."""
+        """Return the supplier inside the wrappers of Kafka 4."""
         while (inner := self._field(supplier, "delegate")) is not None:
             supplier = inner
         return supplier
 
     def _field(self, thing: Any, name: str) -> Any:
-        """Return the value of a private field; None: the object has no such field."""
+        """Return the value of a private field; None if the object has no such field."""
         return next((field.get(thing) for field in private_fields(thing, name)), None)
 
     def milliseconds(self, duration: int) -> Any:
@@ -123,7 +124,7 @@ class Builder:
         return self.jvm.java.time.Duration.ofMillis(duration)
 
     def template(self, interface: str, pattern: str, parameters: int) -> Any:
-        """Return an implementation of a Kafka interface that writes its arguments into a pattern."""
+        """Return an implementation of a Kafka interface that formats its arguments by a pattern."""
         functions = self.functions
         return functions.implementing(f"{DSL}.{interface}", functions.template(pattern, parameters))
 
@@ -137,11 +138,11 @@ class Builder:
         return self.functions.implementing(f"{DSL}.Initializer", handles.constant(self.functions.kind("Object"), ""))
 
     def append(self) -> Any:
-        """Return the aggregator that puts a member at the end of a list."""
+        """Return the aggregator that appends a member to a list."""
         return self.template("Aggregator", "%3$s%2$s\n", 3)
 
     def without_first(self) -> Any:
-        """Return the aggregator that removes the first equal member: `replaceFirst` of its line by nothing."""
+        """Return the aggregator that removes the first equal member: `replaceFirst` replaces its line with nothing."""
         functions = self.functions
         quoted = functions.static("java.util.regex.Pattern", "quote", "String", "String")
         line = functions.then(quoted, functions.template("(?m)^%s\n", 1))
@@ -152,7 +153,7 @@ class Builder:
         return functions.implementing(f"{DSL}.Aggregator", functions.arranged(replaced, kind, 2, 1))
 
     def text_at(self, at: str | int) -> Any:
-        """Return the handle that reads a JSON text, and returns the string at a field or index; null for null."""
+        """Return the handle that parses a JSON text and returns the string at a field or index; null for null."""
         functions, node = self.functions, "com.fasterxml.jackson.databind.JsonNode"
         reading = functions.method("com.fasterxml.jackson.databind.ObjectMapper", "readTree", node, "String")
         reading = reading.bindTo(self.jvm.com.fasterxml.jackson.databind.ObjectMapper())
@@ -162,12 +163,12 @@ class Builder:
         return functions.retyped(reading, "Object", "Object")
 
     def aggregated(self, windowed: Any, aggregate: Aggregate, merge: bool, retention_ms: int) -> Any:
-        """Return the windowed aggregate: a count, or otherwise the list of members, to be folded in Python.
+        """Return the windowed aggregate: a count, or the list of members, which Python aggregates.
 
         Args:
             windowed: The windowed stream.
             aggregate: The aggregate.
-            merge: Whether windows merge, as sessions do.
+            merge: Whether windows can merge, as sessions do.
             retention_ms: The retention of the store.
         """
         counted = aggregate.name == "count"
@@ -179,17 +180,17 @@ class Builder:
         return windowed.aggregate(self.nothing(), self.append(), *merger, stored)
 
     def retention(self, emit: str, declared: int, enough: int | None = None) -> int:
-        """Return the retention of windows (ms): as declared, or otherwise as long as Kafka needs to be right.
+        """Return the retention of windows (ms): as declared, or as long as Kafka needs for correct results.
 
         Args:
             emit: `update` or `close`.
             declared: The retention of Kafka's own defaults.
-            enough: The least retention with which Kafka is right, if it differs.
+            enough: The smallest retention with correct results, if it differs.
         """
         if self.dialect.exact_retention:
             return declared
         if emit == "close" and not self.dialect.suppress:
-            # onWindowClose emits a window only while the store has it, which a leap of stream time may end.
+            # onWindowClose emits a window only while it is stored, and a leap of stream time may end that.
             return LARGEST_TIMESTAMP_MS
         return declared if enough is None else enough
 
@@ -200,7 +201,7 @@ class Builder:
         return windowed
 
     def suppressed(self, table: Any, emit: str) -> Any:
-        """Let a windowed table emit only closed windows, if it doesn't yet."""
+        """Make a windowed table emit only closed windows, if it doesn't yet."""
         if emit == "close" and self.dialect.suppress:
             suppressed = self.dsl.Suppressed
             return table.suppress(suppressed.untilWindowCloses(suppressed.BufferConfig.unbounded()))
@@ -212,11 +213,11 @@ class Builder:
         return getattr(left, method)(right, *more)
 
     def stores_of_stream_join(self, size_ms: int, retention_ms: int) -> list[Any]:
-        """Return the argument that makes a join of streams keep its records in memory, for releases without a setting.
+        """Return the argument that keeps a stream-stream join's records in memory, for releases without a setting.
 
         Args:
             size_ms: The largest distance between the records of a pair (ms).
-            retention_ms: The time for which a record is kept (ms).
+            retention_ms: The time for which a record is stored (ms).
         """
         if self.dialect.stores != "in memory" or not ignores_stream_joins(self.version):
             return []
@@ -226,7 +227,7 @@ class Builder:
         return [getattr(self.dsl.StreamJoined, "with")(*sides)]
 
     def grouped_by_first(self, table: Any) -> Any:
-        """Group a table by the first of its values' two texts in a JSON array; the second is the value."""
+        """Group a table by the first of two texts in its values' JSON arrays; the second text is the value."""
         functions = self.functions
         pair = functions.static(f"{STREAMS}.KeyValue", "pair", f"{STREAMS}.KeyValue", "Object", "Object")
         pair = functions.filtered(pair, 0, self.text_at(0), self.text_at(1))

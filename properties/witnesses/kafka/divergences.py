@@ -1,7 +1,7 @@
-"""The divergences of the real Kafka Streams 4.3.1 from its own documents, each by name and with its smallest history.
+"""The divergences of the real Kafka Streams 4.3.1 from its own documents, each with its name and smallest history.
 
-The reference follows the documents. Kafka's own behaviour is written down as a model, defect by defect: a difference on
-a random history is explained only if the model with the defects gives exactly Kafka's answer; a defect is to blame if
+The reference follows the documents. Models describe Kafka's own behaviour, defect by defect. A difference on a random
+history counts as explained only if the model with the defects returns exactly Kafka's answer. A defect is a cause if
 the model without it doesn't.
 """
 
@@ -35,21 +35,21 @@ DIALECTS = {
     "suppress": KafkaDialect(suppress=True),
     "keyless waits": KafkaDialect(keyless_waits=True),
 }
-"""The settings of Kafka that show a divergence; the plain dialect, the witness's, avoids the others' divergences."""
+"""The settings of Kafka that show a divergence; the witness's plain dialect avoids the other dialects' divergences."""
 
 
 @dataclass(frozen=True)
 class KafkaDivergence:
-    """A case in which Kafka Streams does not do what its documents say.
+    """A case in which Kafka Streams differs from its documents.
 
     Attributes:
         name: Its name in reports; its smallest history is `divergent_histories/NAME.jsonl`.
         operator: The operator.
-        sentence: Kafka's behaviour, in a sentence.
+        sentence: Kafka's behaviour, in one sentence.
         source: The source that describes it.
         setting: The settings of Kafka that show it, see `DIALECTS`.
         since: The first release that shows it, from 3.6 on.
-        fixed_in: The first release without it, for each repaired minor release, in order.
+        fixed_in: The first release without it, for each minor release with a fix, in order.
     """
 
     name: str
@@ -69,7 +69,7 @@ class KafkaDivergence:
 
     @property
     def history(self) -> History:
-        """The smallest history that shows it on in-memory stores."""
+        """Return the smallest history that shows it on in-memory stores."""
         return self.history_on("in memory")
 
     def history_on(self, stores: Stores) -> History:
@@ -133,27 +133,26 @@ _ALL = {
         KafkaDivergence(
             "join-has-two-clocks",
             "windowed_table",
-            "each of two joined windowed aggregates has a stream time of its own, so that lateness depends on the side",
+            "each of two joined windowed aggregates has a separate stream time, so lateness depends on the side",
             "observed; no issue found",
             "own clocks",
         ),
         KafkaDivergence(
             CLOSED_TWICE,
             "windowed_table",
-            "a join of windows emitted at their close reads the other side's windows before they close, and emits "
-            "for each side",
+            "a join of windows emitted at their close reads the other side's open windows, and emits for each side",
             "found by this project; no issue found",
         ),
         KafkaDivergence(
             LATE_JOINS,
             "stream_stream_join",
-            "records beyond the grace are not dropped; they still join what the other side's store happens to keep",
+            "records beyond the grace are not dropped; they still join records that the other side's store contains",
             "KAFKA-16123",
         ),
         KafkaDivergence(
             NULL_WITHIN_GRACE,
             "stream_stream_join",
-            "an out-of-order row without partner is emitted with null at once, though its grace isn't over",
+            "an out-of-order row without a partner is emitted with null at once, although its grace isn't over",
             "KAFKA-19536",
         ),
         KafkaDivergence(
@@ -166,48 +165,48 @@ _ALL = {
         KafkaDivergence(
             ZERO_WINDOW,
             "stream_stream_join",
-            "with before, after and grace of zero nothing is stored, so that simultaneous records never join",
+            "with before, after and grace of zero no record is stored, so simultaneous records never join",
             "observed; no issue found",
         ),
         KafkaDivergence(
             DELETED_UNSHOWN,
             "foreign_key_join",
-            "a left join emits a tombstone for a deleted row without foreign key, though no result of it was shown yet",
+            "a left join emits a tombstone for a deleted row without a foreign key, although it has shown no result",
             "KIP-962; SubscriptionSendProcessorSupplier, leftJoinInstructions",
             since="3.7.2",
         ),
         KafkaDivergence(
             DELETED_AGAIN,
             "foreign_key_join",
-            "a left join is silent where a deleted row is deleted again, though its result still stands",
+            "a left join is silent if a deleted row is deleted again, although its result is still shown",
             "KIP-962; SubscriptionSendProcessorSupplier, leftJoinInstructions",
         ),
         KafkaDivergence(
             "null-key-waits",
             "foreign_key_join",
-            "a left join asks for the result of a row without foreign key, or of a deleted one, by a message without "
-            "key, which waits in both topics and overtakes others",
+            "a left join requests the result of a deleted row, or a row without a foreign key, by a message without "
+            "a key, which waits in both topics and overtakes others",
             "KIP-962; SubscriptionSendProcessorSupplier, leftJoinInstructions",
             "keyless waits",
         ),
         KafkaDivergence(
             "keyless-row-ignored",
             "foreign_key_join",
-            "a left join skips a row without foreign key",
+            "a left join skips rows without a foreign key",
             "KIP-962",
             fixed_in=("3.7.0",),
         ),
         KafkaDivergence(
             "lost-key-keeps-result",
             "foreign_key_join",
-            "an inner join is silent where a row loses its foreign key, so that its result stands for ever",
+            "an inner join is silent if a row loses its foreign key, so its result is shown for ever",
             "KAFKA-16434",
             fixed_in=_SINCE_16407,
         ),
         KafkaDivergence(
             "gained-key-ignored",
             "foreign_key_join",
-            "an inner join skips a row that gains a foreign key after it had none",
+            "an inner join skips a row that gains a foreign key",
             "KAFKA-16407",
             fixed_in=_SINCE_16407,
         ),
@@ -221,7 +220,7 @@ _ALL = {
         KafkaDivergence(
             "left-join-answers-twice",
             "foreign_key_join",
-            "a left join emits twice where a row is deleted, moves or loses its foreign key",
+            "a left join emits two changes if a row is deleted, moves or loses its foreign key",
             "KAFKA-16394, KAFKA-18713",
             since="3.7.2",
             fixed_in=_SINCE_16407,
@@ -235,7 +234,7 @@ REPAIRED = {name: divergence for name, divergence in _ALL.items() if name not in
 
 
 def chosen(names: Sequence[str], version: str | None = None) -> list[KafkaDivergence]:
-    """Return divergences by name; without names all, or all that a release is known to show.
+    """Return divergences by name; without names, all divergences, or all that a release is known to show.
 
     Args:
         names: The names.
@@ -251,12 +250,12 @@ def chosen(names: Sequence[str], version: str | None = None) -> list[KafkaDiverg
 
 
 def explained(history: History, outcome: Outcome, version: str = DEFAULT) -> tuple[str, ...]:
-    """Name the divergences that explain why Kafka differs from the reference; none unless they explain all of it.
+    """Return the divergences that explain Kafka's difference from the reference; none if they don't explain all of it.
 
     Args:
         history: The history.
-        outcome: Kafka's outcome of it.
-        version: The release of Kafka; it needn't have divergences that it isn't known to show.
+        outcome: Kafka's outcome of the history.
+        version: The release of Kafka; it may lack divergences that it isn't known to show.
     """
     kafka = registration_of(history.operator).kafka
     if kafka is None or kafka.observed is None:
@@ -269,7 +268,7 @@ def explained(history: History, outcome: Outcome, version: str = DEFAULT) -> tup
         emitted = Outcome.of_play(history.name, play(history, partial(model, without=without)))
         return not differences(emitted, outcome)
 
-    # A release may have a divergence in part, so that its smallest history doesn't show it.
+    # A release may show a divergence only in part, so its smallest history may not show it.
     left_out = next((each for each in ((), absent) if answers(*each)), None)
     if left_out is None:
         return ()
@@ -279,19 +278,19 @@ def explained(history: History, outcome: Outcome, version: str = DEFAULT) -> tup
 
 
 class KafkaSessionWindows(session_windows.Behaviour):
-    """Kafka's session windows as 4.3.1 has them, with a store that forgets nothing."""
+    """Kafka's session windows as in 4.3.1, with a store that forgets nothing."""
 
     def __init__(self, windows: SessionWindows, clock: Clock, without: Collection[str] = ()) -> None:
         super().__init__(replace(windows, retention_ms=LARGEST_TIMESTAMP_MS), clock)
         self.without = without
 
     def near(self, key: Key, timestamp: int, edge: int) -> list[Session]:
-        """Return the stored sessions of a key within the gap of a timestamp, closed ones too."""
+        """Return the stored sessions of a key within the gap of a timestamp, including closed sessions."""
         return super().near(key, timestamp, edge if CLOSED_REVISED in self.without else 0)
 
 
 class KafkaWindowedTable(windowed_table.Behaviour):
-    """Kafka's windowed tables as 4.3.1 has them, where the witness moves the clocks of both sides."""
+    """Kafka's windowed tables as in 4.3.1, if the witness moves the clocks of both sides."""
 
     def __init__(self, table: WindowedTable, clock: Clock, without: Collection[str] = ()) -> None:
         super().__init__(table, clock)
@@ -299,7 +298,7 @@ class KafkaWindowedTable(windowed_table.Behaviour):
         self.moved_by = "events"
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a record; its window can be joined with at once."""
+        """Process a record; its window can be joined at once."""
         self.moved_by = record.input
         emitted = super().arrive(record)
         if self.reads_ahead:
@@ -310,7 +309,7 @@ class KafkaWindowedTable(windowed_table.Behaviour):
         return emitted
 
     def advance(self) -> list[Output]:
-        """Emit closed windows; if it reads ahead, side by side, first the side that didn't take a record."""
+        """Emit closed windows; if it reads ahead, side by side, and first the side without the record."""
         if not self.reads_ahead:
             return super().advance()
         emitted: list[Output] = []
@@ -321,7 +320,7 @@ class KafkaWindowedTable(windowed_table.Behaviour):
 
 
 class KafkaStreamStreamJoin:
-    """Kafka's stream-stream join as in 4.3.1, except for a defect that is left out by name.
+    """Kafka's stream-stream join as in 4.3.1, without the named defect, if any.
 
     Source: `KStreamKStreamJoin` and `InMemoryWindowStore` of Kafka Streams 4.3.1, as observed in its test driver.
     """
@@ -336,7 +335,7 @@ class KafkaStreamStreamJoin:
         self.oldest_waiting: float = float("inf")
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a record: if it moves stream time, emit closed rows; then emit its pairs, or that it has none."""
+        """Process a record: if it moves stream time, emit closed rows; then emit its pairs, or the record alone."""
         join, side, key = self.join, record.input, record.key
         if key is not None or join.null_key == "keep":
             self.clock.observe(record.timestamp)
@@ -376,7 +375,7 @@ class KafkaStreamStreamJoin:
         return sorted(found, key=lambda row: row.timestamp)
 
     def _is_stored(self, row: Record) -> bool:
-        """Return whether a side's store still shows a row; it knows only that side's own records."""
+        """Return whether a side's store still contains a row; its clock follows only that side's own records."""
         if (ZERO_WINDOW in self.without and not self.retention_ms) or LATE_JOINS in self.without:
             return True
         return row.timestamp > self.stored_until[row.input] - self.retention_ms
@@ -391,7 +390,7 @@ class KafkaStreamStreamJoin:
         rows, self.waiting = sorted(self.waiting, key=lambda row: (row.timestamp, row.input == "left", row.key)), []
         self.oldest_waiting = float("inf")
         for index, row in enumerate(rows):
-            self.oldest_waiting = row.timestamp  # here the time of the oldest row is overwritten
+            self.oldest_waiting = row.timestamp  # this overwrites the time of the oldest row
             if len(still_open) == 2:
                 self.waiting += rows[index:]
                 break
@@ -403,12 +402,12 @@ class KafkaStreamStreamJoin:
         return emitted
 
     def advance(self) -> list[Output]:
-        """Heartbeats are records to Kafka; nothing else moves its clock."""
+        """Process a clock advance: in Kafka it is a record, because nothing else moves its clock."""
         return []
 
 
 class KafkaForeignKeyJoin(foreign_key_protocol.Protocol):
-    """Kafka's foreign-key join as in 4.3.1, except for a divergence that is left out by name."""
+    """Kafka's foreign-key join as in 4.3.1, without the named divergence, if any."""
 
     def __init__(self, join: ForeignKeyJoin, clock: Clock, without: Collection[str] = ()) -> None:
         super().__init__(join, clock)
@@ -416,7 +415,7 @@ class KafkaForeignKeyJoin(foreign_key_protocol.Protocol):
 
 
 class _KafkaLeft(foreign_key_protocol.Left):
-    """The left side; it answers the change of a row without a foreign key itself, whatever is shown."""
+    """The left side; it responds itself to changes of rows without a foreign key, whatever is shown."""
 
     def __init__(self, join: ForeignKeyJoin, without: Collection[str]) -> None:
         super().__init__(join)

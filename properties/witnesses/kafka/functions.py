@@ -1,7 +1,7 @@
-"""Java functions made from method handles: nothing is compiled, and nothing calls back into Python.
+"""Java functions made from method handles, without compilation and without calls back into Python.
 
-Kafka Streams wants joiners, aggregators and extractors, and a whole history is to be played in one round trip: a round
-trip costs as much as several records do in the JVM.
+Kafka Streams needs joiners, aggregators and extractors, and a whole history should be played in one round trip, because
+a round trip costs as much as several records in the JVM.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ def filled(target: Any, content: Mapping[str, Any]) -> Any:
 
 
 class JavaFunctions:
-    """Makes handles (`java.lang.invoke.MethodHandle`) as `MethodHandles` does, with types given by their names.
+    """Makes handles (`java.lang.invoke.MethodHandle`) like `MethodHandles`, with types by name.
 
-    Each method stands for a method of Java's, so there are many.
+    Each method represents a Java method, so there are many.
     """
 
     def __init__(self, gateway: Any) -> None:
@@ -71,16 +71,16 @@ class JavaFunctions:
         return handle.asType(self.type(result, *parameters))
 
     def bound(self, handle: Any, index: int, *values: Any) -> Any:
-        """Return the handle with the given arguments filled in from an index on."""
+        """Return the handle with the given arguments bound from an index on."""
         return self.handles.insertArguments(handle, index, self.array(self.java.lang.Object, list(values)))
 
     def filtered(self, handle: Any, index: int, *filters: Any) -> Any:
-        """Return the handle with its arguments from an index on made by one-argument handles."""
+        """Return the handle whose arguments from an index on are computed by one-argument handles."""
         kind = self.java.lang.invoke.MethodHandle
         return self.handles.filterArguments(handle, index, self.array(kind, list(filters)))
 
     def arranged(self, handle: Any, kind: Any, *indexes: int) -> Any:
-        """Return the handle as the given type, its arguments taken from the given indexes."""
+        """Return the handle with the given type, and its arguments taken from the given indexes."""
         return self.handles.permuteArguments(handle, kind, self.array(self.gateway.jvm.int, list(indexes)))
 
     def ignoring(self, handle: Any, index: int, *kinds: str) -> Any:
@@ -89,7 +89,7 @@ class JavaFunctions:
         return self.handles.dropArguments(handle, index, parameters)
 
     def first(self, handle: Any, then: Any) -> Any:
-        """Return `then` with `handle` called first, on as many leading arguments as it takes; its result is dropped."""
+        """Return `then` preceded by `handle`, which takes its leading arguments; its result is dropped."""
         return self.handles.foldArguments(then, handle.asType(handle.type().changeReturnType(self.kind("void"))))
 
     def then(self, handle: Any, *others: Any) -> Any:

@@ -1,9 +1,9 @@
 """Play the foreign-key join under any schedule on Kafka's own processors, in a test driver whose topics are held back.
 
-The test driver forwards every message at once, and so can't show races. Once the topics of subscriptions and responses
-are removed from the map of topics that it reads, messages to them are output, which waits here; a message is forwarded
-by piping it into its topic. Histories share a driver under keys of their own and take their steps together, so a step
-of all histories is one round trip.
+The test driver forwards every message immediately, so it can't show races. The topics of subscriptions and responses
+are removed from the map of topics that the driver reads, so their messages become output, which waits here. Piping a
+message into its topic forwards it. Histories share a driver under separate keys and take their steps together, so a
+step of all histories is one round trip.
 
 Source: `docs/facts.md`, "Kafka Streams, observed"; `foreignkeyjoin.SubscriptionWrapperSerde`.
 """
@@ -34,26 +34,26 @@ from .jvm import KafkaJvm, kafka_jvm
 from .playing import DRIVER, INPUTS, OUTPUT, playing_held, topology_of
 
 COHORT = 2000
-"""The most histories that share a driver: it keeps the records of its changelogs until it is closed."""
+"""The largest number of histories per driver, which keeps the records of its changelogs until it is closed."""
 INSTRUCTIONS = (
     Instruction.DELETE_KEY_NO_PROPAGATE,
     Instruction.DELETE_KEY_AND_PROPAGATE,
     Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE,
     Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE,
 )
-"""The instructions by their number, which is a subscription's second byte."""
+"""The instructions by number, which is a subscription's second byte."""
 HASH_BYTES = 16
 HASH_IS_NULL = 0x80
-"""The bit of a message's first byte if no hash follows."""
+"""The bit of a message's first byte that means that no hash follows."""
 
 KafkaRoute: TypeAlias = tuple[str, Key | None, Key | None]
-"""A route as in a history; its foreign key is None for a subscription without key, and for the answer to it."""
+"""A route as in a history; its foreign key is None for a subscription without a key, and for its response."""
 PipedIn: TypeAlias = tuple[str, str | None, str | None, int]
 """A row to pipe in: the topic, and the record's fields as in `Captured`."""
 
 
 class Captured(NamedTuple):
-    """A record as the driver has it: key and value as bytes, each a character of Latin-1, and the timestamp (ms)."""
+    """A record in the driver's form: key and value as bytes, each a character of Latin-1, and the timestamp (ms)."""
 
     key: str | None
     value: str | None
@@ -69,11 +69,11 @@ class Overtaking(NamedTuple):
 
 ScriptStep: TypeAlias = Line | Overtaking
 DeliveryScript: TypeAlias = Callable[[Collection[KafkaRoute]], ScriptStep | None]
-"""Takes the routes on which messages wait; returns the next line, or None at the end."""
+"""A function from the routes with waiting messages to the next line, or None at the end."""
 
 
 def written(lines: Iterable[ScriptStep], completes: bool = False) -> DeliveryScript:
-    """Return the script of the given lines; if it `completes`, it then delivers all waiting messages."""
+    """Return the script of the given lines; if it `completes`, it finally delivers all waiting messages."""
     remaining = iter(lines)
 
     def following(waiting: Collection[KafkaRoute]) -> ScriptStep | None:
@@ -84,11 +84,11 @@ def written(lines: Iterable[ScriptStep], completes: bool = False) -> DeliveryScr
 
 
 class ScriptBranch:
-    """A script: a history's changes in their order, and between them deliveries by choice; by default the first line.
+    """A script: a history's changes in order, with chosen deliveries between them; by default the first possible line.
 
     Args:
         history: The history; its deliveries are ignored.
-        choices: The number of the line that is taken at each step, among the lines that may follow.
+        choices: The number of the chosen line at each step, among the possible next lines.
     """
 
     def __init__(self, history: History, choices: tuple[int, ...] = ()) -> None:
@@ -127,13 +127,14 @@ class HeldPlay:
     Attributes:
         script: Chooses the next line.
         history: The history, with the operator and the options.
-        is_strict: Whether a delivery from an empty route is refused; otherwise it does nothing.
+        is_strict: Whether a delivery from an empty route is refused; otherwise it is ignored.
         is_watched: Whether the waiting messages are noted after each arrival.
-        keyless_waits: Whether a subscription without key, by which a left join answers a row that names nothing, has a
-            route of its own. Otherwise it goes with the old key's subscription, or at once if there is none.
-        lines: The lines that were played.
+        keyless_waits: Whether a subscription without a key, which a left join sends for a row without a foreign key,
+            has a separate route. Otherwise it is delivered with the old key's subscription, or immediately if there is
+            none.
+        lines: The played lines.
         entries: The outputs.
-        waiting: After each arrival, the messages that wait, if it is watched.
+        waiting: After each arrival, the waiting messages, if requested.
     """
 
     script: DeliveryScript
@@ -159,12 +160,12 @@ def play_held(
     Args:
         version: The release.
         histories: The histories; their options may differ.
-        dialect: How Kafka Streams is set up.
-        strict: Whether a delivery from an empty route is refused; otherwise it does nothing.
-        watched: Whether the waiting messages are noted.
+        dialect: The settings of Kafka Streams.
+        strict: Whether a delivery from an empty route is refused; otherwise it is ignored.
+        watched: Whether to record the waiting messages.
 
     Raises:
-        BadInput: A history delivers from a route on which nothing waits; the message names the arrival or line.
+        BadInput: A history delivers from a route without waiting messages; the error contains the arrival or line.
     """
     plays = [HeldPlay(written(one.lines), one, strict, watched, dialect.keyless_waits) for one in histories]
     play_scripts(version, plays, dialect)
@@ -172,17 +173,17 @@ def play_held(
 
 
 def every_interleaving(version: str, histories: Sequence[History], dialect: KafkaDialect) -> list[list[HeldPlay]]:
-    """Play every order in which Kafka's messages can be delivered between changes that keep their order.
+    """Play every possible order of delivering Kafka's messages between changes, which keep their order.
 
-    Kafka's own messages, also without key, decide the possible orders; no model is asked.
+    Kafka's own messages, including those without a key, determine the possible orders; no model is involved.
 
     Args:
         version: The release.
         histories: Histories; their deliveries are ignored.
-        dialect: How Kafka Streams is set up.
+        dialect: The settings of Kafka Streams.
 
     Returns:
-        For each history its plays, to the last message.
+        For each history its plays, up to the last message.
     """
     played: list[list[HeldPlay]] = [[] for _ in histories]
     branches = [(number, ScriptBranch(history)) for number, history in enumerate(histories)]
@@ -196,12 +197,12 @@ def every_interleaving(version: str, histories: Sequence[History], dialect: Kafk
 
 
 def play_scripts(version: str, plays: Sequence[HeldPlay], dialect: KafkaDialect) -> None:
-    """Play scripts; scripts of one definition share a driver. The plays get the outcomes.
+    """Play scripts; scripts of one definition share a driver. The outcomes are stored in the plays.
 
     Args:
         version: The release.
         plays: The plays.
-        dialect: How Kafka Streams is set up.
+        dialect: The settings of Kafka Streams.
 
     Raises:
         BadInput: As `play_held`.
@@ -231,7 +232,7 @@ def _play_cohort(
 
 
 def _named(waiting: Mapping[KafkaRoute, tuple[WaitingMessage, ...]]) -> Waiting:
-    """Return the messages that wait on routes that a history can name."""
+    """Return the waiting messages on routes that a history can name."""
     return {
         (kind, foreign_key, key): queue
         for (kind, foreign_key, key), queue in waiting.items()
@@ -243,7 +244,7 @@ def _named(waiting: Mapping[KafkaRoute, tuple[WaitingMessage, ...]]) -> Waiting:
 def _driver(
     jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: KafkaDialect
 ) -> Iterator[tuple[Mapping[str, str], Callable[[list[PipedIn]], list[list[list[Captured]]]]]]:
-    """Start a test driver, hold its internal topics back, and close it at the end.
+    """Start a test driver, hold back its internal topics, and close it at the end.
 
     Yields:
         The topic of each channel; and a function that pipes rows in, and returns the records that each row sent to the
@@ -280,7 +281,7 @@ def _driver(
 
 
 class _Held(NamedTuple):
-    """A waiting message: the left key that it is about, and its records; a subscription may have two."""
+    """A waiting message: its left key and its records; a subscription may have two."""
 
     key: Key
     records: tuple[Captured, ...]
@@ -307,7 +308,7 @@ class _Tables:
         self.at_once: list[PipedIn] = []
 
     def steps(self) -> Generator[list[PipedIn], list[list[list[Captured]]], None]:
-        """Yield the rows to pipe in next, until the end of the history; it is sent their outputs."""
+        """Yield the next rows to pipe in, until the end of the history; receive their outputs."""
         arrival, batch = -1, 0
         while (line := self.play.script(self.held)) is not None:
             self.play.lines.append(line)
@@ -351,7 +352,7 @@ class _Tables:
             routes = "; ".join(" ".join(filter(None, other)) for other in self.held) or "none"
             where = self.play.history.location(len(self.play.lines) - 1)
             raise BadInput(
-                f"{where}: nothing waits to be delivered on {' '.join(filter(None, route))}: "
+                f"{where}: no message waits on {' '.join(filter(None, route))}: "
                 f"deliver from a route with messages ({routes})"
             )
         self.held[route].rotate(-index)
@@ -379,7 +380,7 @@ class _Tables:
             self.held.setdefault(last, deque()).append(_Held(source.key, (record,)))
 
     def _hold_response(self, source: _Source | None, record: Captured) -> None:
-        if source is None:  # its message was forwarded at once; so is its answer
+        if source is None:  # its message was forwarded at once, and so is the response
             self.at_once.append((self.topics["response"], *record))
             return
         assert record.key is not None
@@ -400,7 +401,7 @@ def _bytes(text: str | None) -> str | None:
 
 
 def utf8_of(characters: str) -> str:
-    """Return the text of UTF-8 bytes, each given as a character of Latin-1."""
+    """Decode UTF-8 bytes, each given as a character of Latin-1."""
     return characters.encode("latin-1").decode()
 
 
@@ -421,7 +422,7 @@ def _content(channel: str, held: _Held) -> WaitingMessage:
     assert value is not None
     if channel == "response":
         return WaitingMessage(held.key, response_of(value)[1], timestamp)
-    # The old key isn't asked to answer, but the message without key is: together they ask the old key.
+    # The old key isn't asked for a response, but the message without a key is: together they ask the old key.
     asks = Instruction.DELETE_KEY_AND_PROPAGATE if more else INSTRUCTIONS[ord(value[1])]
     return WaitingMessage(held.key, asks.value, timestamp)
 

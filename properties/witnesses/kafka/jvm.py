@@ -1,8 +1,8 @@
-"""The JVM in which the real Kafka Streams runs: its jars, found or fetched once for each user, and a gateway to it.
+"""The JVM of the real Kafka Streams: its jars, found or downloaded once per user, and a gateway to it.
 
-The jars come by their Maven coordinates through the Ivy that PySpark carries, into the user's cache, where later runs
-find them without a network. The JVM is small, and not Spark's; a process has one for each release of Kafka that it
-asks. Each ends with the process: it stops as soon as the pipe to its standard input breaks.
+PySpark's Ivy downloads the jars by their Maven coordinates to the user's cache, where later runs find them without a
+network. The JVM is small, and separate from Spark's; a process has one JVM per requested release of Kafka. Each JVM
+ends with the process: it stops as soon as the pipe to its standard input breaks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .versions import DEFAULT, RELEASES, release, version_in_use
 
 
 class Coordinates(NamedTuple):
-    """The Maven coordinates of a jar; its dependencies come with it."""
+    """The Maven coordinates of a jar; its dependencies are downloaded with it."""
 
     group: str
     artifact: str
@@ -39,7 +39,7 @@ class Coordinates(NamedTuple):
 
 
 TEST_DRIVER = Coordinates("org.apache.kafka", "kafka-streams-test-utils", DEFAULT)
-"""The test driver of the default release, which brings Kafka Streams with it."""
+"""The test driver of the default release, which depends on Kafka Streams."""
 
 JARS_VARIABLE = "STREAMPROOF_KAFKA_JARS"
 """The environment variable that names a folder with the jars, instead of the user's cache."""
@@ -48,14 +48,14 @@ _FETCH_SECONDS = 600
 _STOP_SECONDS = 5
 _JAVA_OPTIONS = [
     "-Xmx256m",
-    # Most runs end before the slower compiler or a parallel collector pays for its threads.
+    # Most runs are too short for the slower compiler or a parallel collector to pay off.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
 ]
 
 
 def driver_of(version: str | None = None) -> Coordinates:
-    """Return the coordinates of the test driver of a release; None for the release in use.
+    """Return the coordinates of the test driver of a release; None for the current release.
 
     Raises:
         BadInput: The version isn't a release, or is too old.
@@ -71,11 +71,11 @@ def cached_jars(of: Coordinates = TEST_DRIVER) -> Path:
 
 
 def find_jars(of: Coordinates = TEST_DRIVER) -> Path | None:
-    """Return the folder with the jars, without starting anything; None if they must still be fetched.
+    """Return the folder with the jars, without starting anything; None if they must still be downloaded.
 
     Raises:
-        MissingTool: The environment variable names a folder that has neither the jar nor a subfolder, named as in the
-            cache, with it.
+        MissingTool: The environment variable names a folder without the jar, and without a subfolder (named as in the
+            cache) that contains it.
     """
     named = os.environ.get(JARS_VARIABLE)
     jar = f"{of.artifact}-{of.version}.jar"
@@ -85,23 +85,24 @@ def find_jars(of: Coordinates = TEST_DRIVER) -> Path | None:
             return folder
     if named:
         others = sorted(path.name for path in folders[0].glob(f"{of.artifact}-*.jar"))
-        instead = f" but {others[0]}: ask that release by --kafka-version, or" if others else ":"
+        instead = f" but {others[0]}: use that release with --kafka-version, or" if others else ":"
         raise MissingTool(
             f"{JARS_VARIABLE}={named} has no {jar}{instead} name the folder with that jar and its dependencies, "
-            f"or `unset {JARS_VARIABLE}` to have them fetched."
+            f"or `unset {JARS_VARIABLE}` to download them."
         )
     return None
 
 
 def kafka_jars(of: Coordinates = TEST_DRIVER, *beside: Coordinates) -> Path:
-    """Return the folder with a jar and its dependencies, fetched into the user's cache the first time.
+    """Return the folder with a jar and its dependencies; the first call downloads them to the user's cache.
 
     Args:
         of: The jar; the test driver by default.
-        beside: Further jars that are fetched into the same folder.
+        beside: Additional jars for the same folder.
 
     Raises:
-        MissingTool: The jars can't be fetched, as without a network; or there is no Java, or no PySpark with its Ivy.
+        MissingTool: The jars can't be downloaded, for example without a network; or there is no Java, or no PySpark
+            with its Ivy.
     """
     return find_jars(of) or _fetched(cached_jars(of), [of, *beside])
 
@@ -113,7 +114,7 @@ def _fetched(folder: Path, wanted: Sequence[Coordinates]) -> Path:
     except OSError as error:
         raise MissingTool(
             f"{wanted[0].artifact} {wanted[0].version} can't be fetched into {error.filename}: {error.strerror}; set "
-            f"XDG_CACHE_HOME to a folder that can be written, or {JARS_VARIABLE} to one with the jars."
+            f"XDG_CACHE_HOME to a writable folder, or {JARS_VARIABLE} to a folder with the jars."
         ) from error
     name = f"{wanted[0].artifact} {wanted[0].version}"
     try:
@@ -122,7 +123,7 @@ def _fetched(folder: Path, wanted: Sequence[Coordinates]) -> Path:
             _run_ivy(work, one)
         sizes = [jar.stat().st_size for jar in (work / "jars").iterdir()]
         print(f"fetched {len(sizes)} jars of {name}: {sum(sizes) / 1e6:.0f} MB", file=sys.stderr, flush=True)
-        # Renamed only when whole: another process may fetch or look at the same time, and the first to end wins.
+        # Renamed only when complete: another process may download or look at the same time, and the first to end wins.
         with contextlib.suppress(OSError):
             (work / "jars").rename(folder)
     finally:
@@ -131,7 +132,7 @@ def _fetched(folder: Path, wanted: Sequence[Coordinates]) -> Path:
 
 
 def _run_ivy(work: Path, of: Coordinates) -> None:
-    """Fetch a jar and its dependencies into `work`/jars, from wherever this machine's Ivy gets its jars."""
+    """Download a jar and its dependencies to `work`/jars, from the repositories of this machine's Ivy."""
     command: list[str | Path] = [
         *(find_java().executable, "-cp", _pyspark_jar("ivy"), "org.apache.ivy.Main"),
         *("-cache", work / "cache", "-dependency", *of, "-confs", "default"),
@@ -141,12 +142,12 @@ def _run_ivy(work: Path, of: Coordinates) -> None:
     if settings.is_file():
         command += ["-settings", settings]
     is_known = of.group != TEST_DRIVER.group or of.version in RELEASES
-    remedy = "" if is_known else f"name a release that is there, such as {', '.join(RELEASES)}; "
+    remedy = "" if is_known else f"name an existing release, such as {', '.join(RELEASES)};  "
     remedy += (
-        "fetch them once where there is a network (a mirror is named in ~/.ivy2/ivysettings.xml, a proxy in "
-        f"JAVA_TOOL_OPTIONS), or set {JARS_VARIABLE} to a folder with the jars."
+        "download them once with a network (~/.ivy2/ivysettings.xml names a mirror, JAVA_TOOL_OPTIONS a proxy), or "
+        f"set {JARS_VARIABLE} to a folder with the jars."
     )
-    what = f"The jars of {':'.join(of)} aren't here"
+    what = f"The jars of {':'.join(of)} are missing"
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_FETCH_SECONDS
@@ -170,7 +171,7 @@ def _pyspark_jar(name: str) -> Path:
     folder = Path(spec.origin).parent / "jars" if spec is not None and spec.origin is not None else None
     jars = sorted(folder.glob(f"{name}-*.jar")) if folder is not None else []
     if not jars:
-        raise MissingTool(f"PySpark's {name} jar, which Kafka Streams is run with, is missing: install pyspark anew.")
+        raise MissingTool(f"PySpark's {name} jar, which runs Kafka Streams, is missing: install pyspark anew.")
     return jars[0]
 
 
@@ -180,7 +181,7 @@ class KafkaJvm:
 
     Attributes:
         gateway: py4j's gateway into it.
-        log: The file that it writes to.
+        log: The JVM's log file.
     """
 
     gateway: Any
@@ -189,14 +190,14 @@ class KafkaJvm:
 
     @property
     def is_alive(self) -> bool:
-        """Return whether it still runs."""
+        """Return whether the JVM is still running."""
         return self._process.poll() is None
 
     def stop(self) -> None:
-        """Stop it, and wait for its end; a second call does nothing."""
+        """Stop the JVM, and wait for its end; a second call does nothing."""
         with contextlib.suppress(Exception):
             self.gateway.close()
-            # Otherwise py4j asks the stopped JVM to forget each object that Python forgets, from within the collector.
+            # Otherwise py4j asks the stopped JVM, from within the collector, to forget each object that Python forgets.
             self.gateway._gateway_client.is_connected = False
         with contextlib.suppress(OSError):
             assert self._process.stdin is not None
@@ -208,13 +209,13 @@ class KafkaJvm:
             self._process.wait()
 
     def ended(self, seconds: float) -> bool:
-        """Wait up to `seconds`; return whether it has ended."""
+        """Wait up to `seconds`; return whether the JVM has ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
         return not self.is_alive
 
     def kill(self) -> None:
-        """Kill it, without waiting for its end."""
+        """Kill the JVM, without waiting for its end."""
         self._process.kill()
 
 
@@ -224,10 +225,10 @@ _starting = threading.Lock()
 
 
 def why_kafka_died(error: Exception) -> str | None:
-    """Return a message that a JVM of Kafka Streams died, with its log's path; None if all run, or none was started.
+    """Return a message that a JVM of Kafka Streams died, with its log's path; None if none has died.
 
     Args:
-        error: The exception: after a broken connection it waits up to 10 s for the end of a JVM.
+        error: The exception; after a broken connection the function waits up to 10 s for the end of a JVM.
     """
     from py4j.protocol import Py4JError, Py4JJavaError
 
@@ -239,13 +240,13 @@ def why_kafka_died(error: Exception) -> str | None:
     if dead is None:
         return None
     return (
-        "the JVM of Kafka Streams died, probably because memory ran out: give it more, or ask for "
-        f"less at once; the log is {dead.log}"
+        "the JVM of Kafka Streams died, probably because memory ran out: give it more, or play fewer histories at "
+        f"once; the log is {dead.log}"
     )
 
 
 def kafka_jvm(version: str | None = None) -> KafkaJvm:
-    """Return this process's JVM with a release of Kafka Streams, and start it if there is none.
+    """Return this process's JVM with a release of Kafka Streams, starting it if needed.
 
     Args:
         version: The release, from 3.6 on; None for `version_in_use()`.
@@ -263,17 +264,17 @@ def kafka_jvm(version: str | None = None) -> KafkaJvm:
 
 
 def stop_kafka(version: str) -> None:
-    """Stop this process's JVM with a release of Kafka Streams, if there is one."""
+    """Stop this process's JVM with a release of Kafka Streams, if any."""
     if (found := _jvms.pop(version, None)) is not None:
         found.stop()
 
 
 def start_jvm(jars: Path, name: str = "kafka", options: Sequence[str] = _JAVA_OPTIONS) -> KafkaJvm:
-    """Start a JVM with all jars of a folder on its class path; it ends with this process, however that ends.
+    """Start a JVM with all jars of a folder on its class path; it ends with this process in any case.
 
     Args:
         jars: The folder.
-        name: The name of its log, beside this process's number.
+        name: The name of its log, in addition to this process's number.
         options: Java's own options.
 
     Raises:
@@ -294,12 +295,12 @@ def start_jvm(jars: Path, name: str = "kafka", options: Sequence[str] = _JAVA_OP
                 java_path=str(java.executable),
                 redirect_stderr=file,
                 die_on_exit=True,
-                # This process handles Ctrl-C; it ends the JVM by ending itself.
+                # This process handles Ctrl-C, and its end ends the JVM.
                 create_new_process_group=True,
                 enable_auth=True,
                 return_proc=True,
             )
-        except ValueError as error:  # it said something else than its port
+        except ValueError as error:  # it printed other text than its port
             raise MissingTool(
                 f"The JVM of Kafka Streams didn't start on Java {java.version} ({java.home}): the reason is in {log}; "
                 "set JAVA_HOME to another Java 17 or newer."

@@ -1,6 +1,6 @@
 """Play histories in the JVM: topologies, and handles that pipe records into a test driver and read its output.
 
-Input and output are JSON text, so that many records take one round trip.
+Input and output are JSON text, so that many records need only one round trip.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .jvm import KafkaJvm
 
 DRIVER = f"{STREAMS}.TopologyTestDriver"
 INPUTS = ("left", "right")
-"""The inputs of a join of tables."""
+"""The inputs of a table-table join."""
 OUTPUT = "out"
 
 _COMMON = "org.apache.kafka.common.serialization"
@@ -31,13 +31,13 @@ def functions_of(jvm: KafkaJvm) -> JavaFunctions:
 
 @lru_cache(maxsize=128)
 def topology_of(jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: KafkaDialect) -> tuple[Any, Any]:
-    """Return the topology of a definition, which writes its result to `OUTPUT`, and the properties that it runs under.
+    """Return the topology of a definition, which writes its result to `OUTPUT`, and its properties.
 
     Args:
         jvm: The JVM.
         kafka: The operator on Kafka Streams.
         definition: The operator's definition.
-        dialect: How Kafka Streams is set up.
+        dialect: The settings of Kafka Streams.
     """
     builder = Builder(functions_of(jvm), dialect)
     result = kafka.topology(builder, definition)
@@ -53,7 +53,7 @@ def topology_of(jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: KafkaDial
 def playing(jvm: KafkaJvm) -> Any:
     """Return the handle (String, Topology, Properties) → String that plays a history on a new driver.
 
-    In Java it would read: parse the text as a list of rows; for each, `driver.createInputTopic(row[0], …).pipeInput(
+    In Java it would be: parse the text as a list of rows; for each, `driver.createInputTopic(row[0], …).pipeInput(
     row[1], row[2], row[3])`, then `driver.createOutputTopic("out", …).readRecordsToList()`; close the driver; write.
     """
     functions = functions_of(jvm)
@@ -75,13 +75,13 @@ def playing(jvm: KafkaJvm) -> Any:
 def playing_held(jvm: KafkaJvm, topics: tuple[str, ...]) -> Any:
     """Return the handle (String, driver, Map, Map) → String that pipes rows into a driver whose topics are held back.
 
-    The maps are the driver's own map of the topics that it reads, and a copy of it with the held-back topics, too. In
-    Java it would read: for each row `own.put(row[0], all.get(row[0]))`; pipe the row; `own.keySet().retainAll(INPUTS)`;
-    read the records of each topic. Keys and values are bytes, each a character of Latin-1.
+    The maps are the driver's own map of the topics that it reads, and a copy with the held-back topics. In Java it
+    would be: for each row `own.put(row[0], all.get(row[0]))`; pipe the row; `own.keySet().retainAll(INPUTS)`; read the
+    records of each topic. Keys and values are bytes, each a character of Latin-1.
 
     Args:
         jvm: The JVM.
-        topics: The topics that are read, in order.
+        topics: The topics to read, in order.
     """
     functions = functions_of(jvm)
     serializer, deserializer = (latin1(jvm.gateway.jvm, name) for name in ("Serializer", "Deserializer"))
@@ -136,7 +136,7 @@ def written(functions: JavaFunctions) -> Any:
 
 
 def cell(functions: JavaFunctions, index: int, kind: str) -> Any:
-    """Return the handle that takes a row's cell."""
+    """Return the handle that reads a row's cell."""
     got = functions.bound(functions.method("java.util.List", "get", "Object", "int"), 1, index)
     if kind in ("long", "Long"):
         got = functions.then(got, functions.method("Number", "longValue", "long"))
@@ -144,7 +144,7 @@ def cell(functions: JavaFunctions, index: int, kind: str) -> Any:
 
 
 def row_of(functions: JavaFunctions, record_kind: str, fields: Sequence[tuple[str, str]]) -> Any:
-    """Return the handle record → array of the results of its methods, each given with its type."""
+    """Return the handle record → array of its methods' results, each given with its type."""
     array = functions.kind("Object[]")
     row = functions.handles.identity(array).asCollector(array, len(fields))
     cells = (functions.retyped(functions.method(record_kind, *one), "Object", "Object") for one in fields)
@@ -153,7 +153,7 @@ def row_of(functions: JavaFunctions, record_kind: str, fields: Sequence[tuple[st
 
 
 def _piped(functions: JavaFunctions, serializer: Any) -> Any:
-    """Return the handle (row, driver) that pipes a row into the topic that it names."""
+    """Return the handle (row, driver) that pipes a row into the row's topic."""
     input_kind = f"{STREAMS}.TestInputTopic"
     input_topic = functions.method(
         DRIVER, "createInputTopic", input_kind, "String", f"{_COMMON}.Serializer", f"{_COMMON}.Serializer"

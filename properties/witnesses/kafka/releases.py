@@ -1,4 +1,4 @@
-"""The divergences that releases of Kafka Streams show, on each kind of store."""
+"""The divergences of releases of Kafka Streams, on each kind of store."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class ReleaseAnswer:
     """A release's answer to a divergence's history.
 
     Attributes:
-        stores: The kind of stores that kept its state.
+        stores: The kind of store that contained its state.
         history: The history.
         reference: The reference's outcome.
-        kafka: Kafka Streams' outcome; None if it couldn't be asked.
+        kafka: Kafka Streams' outcome; None if it couldn't be run.
         expected: Whether the release is known to show the divergence.
-        why: The reason why it couldn't be asked.
+        why: The reason why it couldn't be run.
     """
 
     stores: Stores
@@ -37,7 +37,7 @@ class ReleaseAnswer:
 
     @property
     def shows(self) -> bool | None:
-        """Return whether it shows the divergence; None if it couldn't be asked."""
+        """Return whether it shows the divergence; None if it couldn't be run."""
         return None if self.kafka is None else bool(differences(self.reference, self.kafka))
 
 
@@ -51,7 +51,7 @@ def answers(divergence: KafkaDivergence, version: str) -> list[ReleaseAnswer]:
 
 
 def answer_of(divergence: KafkaDivergence, stores: Stores = "in memory", version: str | None = None) -> ReleaseAnswer:
-    """Return the answer of a release, by default the release in use, to a divergence's history; as `answers`."""
+    """Return the answer of a release (by default the current release) to a divergence's history; as `answers`."""
     version = version_in_use() if version is None else version
     history = divergence.history_on(stores)
     reference = Outcome.of_play(history.name, play(history))
@@ -64,7 +64,7 @@ def answer_of(divergence: KafkaDivergence, stores: Stores = "in memory", version
 
 
 def cell(asked: Sequence[ReleaseAnswer]) -> str:
-    """Describe in a word or two the stores on which a divergence shows."""
+    """Describe in one or two words the stores on which a divergence occurs."""
     if any(answer.kafka is None for answer in asked):
         return "?"
     showing = [answer.stores for answer in asked if answer.shows]
@@ -72,7 +72,7 @@ def cell(asked: Sequence[ReleaseAnswer]) -> str:
 
 
 def verdict_of(asked: Iterable[ReleaseAnswer]) -> Literal["conforms", "violated", "inconclusive"]:
-    """Return the verdict of answers: whether each is as known; inconclusive if Kafka couldn't be asked."""
+    """Return the verdict of answers: whether each is as known; inconclusive if Kafka couldn't be run."""
     shown = [(answer.shows, answer.expected) for answer in asked]
     if any(shows is not None and shows != expected for shows, expected in shown):
         return "violated"

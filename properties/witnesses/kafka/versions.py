@@ -1,4 +1,4 @@
-"""The releases of Kafka Streams that can be asked, and their settings; no other module depends on the release.
+"""The supported releases of Kafka Streams, and their settings; no other module depends on the release.
 
 The releases from 3.6 to 4.3 share `TopologyConfig`, `EmitStrategy`, `statestore.cache.max.bytes` and `JoinWindows.of`.
 """
@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from ....reference.core.errors import BadInput
 
 DEFAULT = "4.3.1"
-"""The release that is asked by default; the divergences from the reference are this release's."""
+"""The default release; the divergences from the reference are this release's."""
 
 OLDEST = (3, 6)
 
@@ -20,13 +20,13 @@ RELEASES = (
     *("3.6.2", "3.7.2", "3.8.1", "3.9.0", "3.9.1", "3.9.2"),
     *("4.0.0", "4.0.1", "4.0.2", "4.1.2", "4.2.2", "4.3.1"),
 )
-"""The releases that were asked: the newest of each minor release, and earlier patches that differ."""
+"""The tested releases: the newest of each minor release, and earlier patches that differ."""
 
 VERSION_VARIABLE = "STREAMPROOF_KAFKA_VERSION"
-"""The environment variable that names the release, if no option does."""
+"""The environment variable that names the release, without an option."""
 
 Stores: TypeAlias = Literal["in memory", "RocksDB"]
-"""The kind of stores that keep the state; RocksDB is Kafka's default."""
+"""The kind of stores that contain the state; RocksDB is Kafka's default."""
 
 STORES: tuple[Stores, ...] = ("in memory", "RocksDB")
 
@@ -34,12 +34,12 @@ _STREAMS = "org.apache.kafka.streams"
 _STRING_SERDE = "org.apache.kafka.common.serialization.Serdes$StringSerde"
 _SETTINGS = {
     "application.id": "streamproof",
-    "bootstrap.servers": "localhost:1",  # required, but never connected to
+    "bootstrap.servers": "localhost:1",  # required, but never used for a connection
     "default.key.serde": _STRING_SERDE,
     "default.value.serde": _STRING_SERDE,
     "statestore.cache.max.bytes": "0",
     "metric.reporters": "",
-    # Unmatched and closed rows are emitted at most once a second of the wall clock, which stands still in a test
+    # Unmatched and closed rows are emitted at most once per second of the wall clock, which stands still in a test
     # driver.
     "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0",
     "__emit.interval.ms.kstreams.windowed.aggregation__": "0",
@@ -49,18 +49,18 @@ _named: str | None = None
 
 
 def release(version: str) -> tuple[int, ...]:
-    """Return a release's numbers, by which releases are ordered.
+    """Return a release's numbers, which order the releases.
 
     Raises:
-        BadInput: The version isn't a release, or is older than the oldest that can be asked; the message lists the
+        BadInput: The version isn't a release, or is older than the oldest supported release; the message lists the
             known releases.
     """
     known = f"use one of {', '.join(RELEASES)}, or another release from {OLDEST[0]}.{OLDEST[1]} on"
     if re.fullmatch(r"(0|[1-9]\d{0,3})(\.(0|[1-9]\d{0,3})){2}", version, re.ASCII) is None:
-        raise BadInput(f"{version!r:.40} is no release of Kafka, which has three numbers: {known}")
+        raise BadInput(f"{version!r:.40} isn't a release of Kafka, which has three numbers: {known}")
     numbers = tuple(map(int, version.split(".")))
     if numbers < OLDEST:
-        raise BadInput(f"Kafka {version} is too old to be asked: {known}")
+        raise BadInput(f"Kafka {version} is too old: {known}")
     return numbers
 
 
@@ -70,7 +70,7 @@ def asks_as_3_9_0(version: str) -> bool:
 
 
 def use_version(version: str | None) -> None:
-    """Set the release that this process asks by default; None for the environment's, or `DEFAULT`.
+    """Set the default release of this process; None for the environment's release, or `DEFAULT`.
 
     Raises:
         BadInput: The version isn't a release, or is too old.
@@ -82,10 +82,10 @@ def use_version(version: str | None) -> None:
 
 
 def version_in_use() -> str:
-    """Return the release that is asked by default.
+    """Return the default release of this process.
 
     Raises:
-        BadInput: The environment variable doesn't name a release.
+        BadInput: The environment variable doesn't contain a release.
     """
     if _named is not None:
         return _named
@@ -95,20 +95,20 @@ def version_in_use() -> str:
 
 
 def name_in_use() -> str:
-    """Return the name in reports of the Kafka Streams that is asked: with its release, unless that is the default."""
+    """Return Kafka Streams' name in reports: with its release, unless that is the default."""
     version = version_in_use()
     return "Kafka Streams" if version == DEFAULT else f"Kafka Streams {version}"
 
 
 def ignores_stream_joins(version: str) -> bool:
-    """Return whether a release's joins of streams ignore the settings of the stores."""
+    """Return whether a release's stream-stream joins ignore the settings of the stores."""
     return release(version) < (3, 7)
 
 
 def driver_settings(version: str, stores: Stores) -> dict[str, str]:
-    """Return the settings of Kafka Streams in a test driver: no cache, and stores of a kind.
+    """Return the settings of Kafka Streams in a test driver: no cache, and a kind of stores.
 
-    In 3.6 and 3.7 a foreign-key join ignores them and uses RocksDB; in 3.6 so does a join of streams, see
+    In 3.6 and 3.7 a foreign-key join ignores them and uses RocksDB; in 3.6 a stream-stream join does too, see
     `ignores_stream_joins`.
     """
     if release(version) < (3, 7):

@@ -1,7 +1,7 @@
-"""The witness that runs the real Kafka Streams, in its TopologyTestDriver, one record at a time.
+"""The witness on the real Kafka Streams, in its TopologyTestDriver, one record at a time.
 
-Every history has a driver of its own, because stream time never goes back; topologies are built once for each operator
-and options. Histories with manual delivery share a driver whose messages are held back, see `held`. Keys are strings,
+Every history has a separate driver, because stream time never goes back; topologies are built once per operator and
+options. Histories with manual delivery share a driver whose messages are held back, see `held`. Keys are strings,
 values JSON text. Histories without a counterpart in Kafka Streams are refused with the reason.
 
 Source: KIP-94, KIP-213, join semantics; for the behaviour of 4.3.1 see `docs/facts.md`, "Kafka Streams, observed".
@@ -38,7 +38,7 @@ class KafkaWitness(Witness):
     """The real Kafka Streams.
 
     Attributes:
-        dialect: How it is set up.
+        dialect: The settings of Kafka Streams.
         version: The release, from 3.6 on; by default the option `--kafka-version` of this process, or the environment's
             release, or 4.3.1.
 
@@ -60,8 +60,7 @@ class KafkaWitness(Witness):
         """Return the reason why Kafka Streams can't run a history, or None if it can.
 
         Raises:
-            BadInput: The history is invalid: its operator or options are unknown or refused, or the operator can't
-                take a record.
+            BadInput: The history is invalid: its operator, its options or a record.
         """
         name = history.operator
         definition = operator_named(name).declare(history.options)
@@ -69,7 +68,7 @@ class KafkaWitness(Witness):
         if history.clock != "stream_time":
             return f"kafka has no {history.clock} clock: its clock is stream time, which moves with every record"
         if any(isinstance(line, Delivery) for line in history.lines) and not history.has_schedule:
-            return "kafka has no deliveries: its test driver delivers every message at once"
+            return "kafka has no deliveries: its test driver delivers every message immediately"
         kafka = registration_of(name).kafka
         if kafka is None:
             return f"kafka has no {name}: use another witness"
@@ -80,13 +79,12 @@ class KafkaWitness(Witness):
 
         Returns:
             Outcomes in the order of the histories, at grain `ARRIVAL`; Kafka reports dropped records as a metric only,
-            so they aren't among the entries. For `sum`, `min` and `max` Kafka keeps the members in their order, and
-            Python folds them with the named aggregate; a sum of floats may differ in the last digit from a sum of
-            sums.
+            so they aren't among the entries. For `sum`, `min` and `max` Kafka keeps the members in order, and Python
+            computes the named aggregate; the last digit of a sum of floats may differ from a sum of sums.
 
         Raises:
             BadInput: Kafka has no counterpart for a history's operator, options, clock or lines; the message says why.
-            MissingTool: The jars of Kafka Streams can't be fetched, or there is no Java to run them.
+            MissingTool: The jars of Kafka Streams can't be downloaded, or there is no Java to run them.
         """
         self._require_answerable(histories)
         if not histories:
@@ -99,24 +97,24 @@ class KafkaWitness(Witness):
         ]
 
     def stage(self, histories: Sequence[History], strict: bool = True) -> list[Staged]:
-        """Return the outcomes of histories with manual delivery, and the messages that wait after each arrival.
+        """Return the outcomes of histories with manual delivery, and the waiting messages after each arrival.
 
         Args:
             histories: The histories.
-            strict: Whether a delivery from a route on which nothing waits is refused; otherwise it does nothing.
+            strict: Whether a delivery from a route without waiting messages is refused; otherwise it is ignored.
 
         Raises:
-            BadInput: As `evaluate`; or a history has no schedule.
+            BadInput: As in `evaluate`; or a history's delivery isn't manual.
             MissingTool: As `evaluate`.
         """
         self._require_answerable(histories)
         for history in histories:
             if not history.has_schedule:
-                raise BadInput(f"{history.name}: its messages are delivered at once: use delivery manual")
+                raise BadInput(f"{history.name}: its messages are delivered immediately: use delivery manual")
         return play_held(self.version, histories, self.dialect, strict, watched=True)
 
     def play(self, plays: Sequence[HeldPlay]) -> None:
-        """Play scripts on drivers whose messages are held back; the plays get the outcomes.
+        """Play scripts on drivers whose messages are held back; the outcomes are stored in the plays.
 
         Raises:
             BadInput: As `evaluate`.
@@ -126,9 +124,9 @@ class KafkaWitness(Witness):
         play_scripts(self.version, plays, self.dialect)
 
     def complete(self, histories: Sequence[History]) -> list[Outcome]:
-        """Return the outcomes of histories with manual delivery, once messages that wait at their end are delivered.
+        """Return the outcomes of histories with manual delivery, after delivering the messages that wait at the end.
 
-        A delivery from an empty route does nothing, because other code sends other messages.
+        A delivery from an empty route is ignored, because other code sends other messages.
 
         Raises:
             BadInput: As `evaluate`.
@@ -139,7 +137,7 @@ class KafkaWitness(Witness):
         return [play.outcome for play in plays]
 
     def interleavings(self, histories: Sequence[History]) -> list[list[Outcome]]:
-        """Return the outcomes of each history for every order in which Kafka's messages can be delivered.
+        """Return the outcomes of each history for every possible order of delivering Kafka's messages.
 
         Args:
             histories: Histories of the foreign-key join; their changes keep their order, and their deliveries are
@@ -172,7 +170,7 @@ def _check_records(history: History, definition: Any) -> None:
             raise BadInput(f"{history.name}: arrival {arrival}: {error}") from None
 
 
-# Playing: a history goes into the JVM as one JSON text, and its outputs come back as one.
+# Playing: a history is passed to the JVM as one JSON text, and its outputs return as one.
 
 
 def _play(jvm: KafkaJvm, history: History, dialect: KafkaDialect) -> Outcome:
@@ -180,7 +178,7 @@ def _play(jvm: KafkaJvm, history: History, dialect: KafkaDialect) -> Outcome:
     kafka = registration_of(history.operator).kafka
     assert kafka is not None
     keys = {record.key for record in history.records}
-    reserved = "heartbeat"  # the key of records that only move stream time; their outputs aren't the history's
+    reserved = "heartbeat"  # the key of records that only move stream time; their outputs don't belong to the history
     while reserved in keys:
         reserved += "'"
     sends = list(_sends(history, definition, kafka, dialect, reserved))
@@ -221,7 +219,7 @@ def _change(definition: Any, kafka: Kafka, text: str | None, value: str | None, 
 
 
 def _windowed_key(text: str) -> tuple[Key, Window]:
-    """Read `[key@start/end]`; the key may have any characters."""
+    """Parse `[key@start/end]`; the key may contain any characters."""
     key, _, window = text[1:-1].rpartition("@")
     start, _, end = window.partition("/")
     return key, (int(start), int(end))

@@ -1,1 +1,1 @@
-"""Kafka Streams on a running broker: many histories at once under distinct keys, and the results that end stale."""
+"""Kafka Streams on a running broker: many histories concurrently under distinct keys, and their stale results."""

@@ -1,4 +1,4 @@
-"""The Kafka Streams application that joins two tables by foreign key: started, stopped, and known to be quiet."""
+"""The Kafka Streams application that joins two tables by foreign key: start, stop, and wait until no record waits."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .clients import Clients, Partition, Received, explained, explaining
 
 INNER, LEFT, INNER_BY_LEFT = "inner", "left", "inner-by-left"
 JOINS = (INNER, LEFT, INNER_BY_LEFT)
-"""The inner join, the left join, and the inner join as a left join whose joiner gives null without a right row."""
+"""The inner join, the left join, and the inner join as a left join whose joiner returns null without a right row."""
 GUARANTEES = ("at_least_once", "exactly_once_v2")
 FOREIGN_KEY = "foreign_key"
-"""The field of a left row that names its right row, by default."""
+"""The default field of a left row that contains its right key."""
 
 _SERDE = "org.apache.kafka.common.serialization.Serdes$StringSerde"
 _START_SECONDS = 120
 _STOP_SECONDS = 10
 _QUIET_SECONDS = 120
-"""How long after the last progress, beyond three commit intervals, an application is given up (s)."""
+"""The time (s) after the last progress, beyond three commit intervals, after which an application is given up."""
 _STILL_SECONDS = 0.5
 _NEVER_MS = 2**53
 _LOOK_SECONDS = 0.05
@@ -35,18 +35,18 @@ _LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Settings:
-    """How the application runs.
+    """The settings of the application.
 
     Attributes:
         join: One of `JOINS`.
-        commit_interval_ms: How often offsets are committed, and caches are written out.
-        cache_bytes: The size of the caches; 0 for none.
+        commit_interval_ms: The interval at which offsets are committed, and caches are written.
+        cache_bytes: The size of the caches; 0 for no cache.
         guarantee: One of `GUARANTEES`.
         partitions: The partitions of each topic.
         threads: The threads of the application.
         linger_ms: How long a producer waits for more records; None for Kafka Streams' own default, 100.
-        foreign_key: The field of a left row that names its right row.
-        keeps_messages: Whether messages that were processed stay in the internal topics, so that they can be read.
+        foreign_key: The field of a left row that contains its right key.
+        keeps_messages: Whether processed messages stay in the internal topics, so that they can be read.
     """
 
     join: str = INNER
@@ -63,7 +63,7 @@ class Settings:
         """Return the properties of Kafka Streams.
 
         Args:
-            application: The application's name, with which its group and its own topics begin.
+            application: The application's name, which is the prefix of its group and its own topics.
             cluster: The cluster.
             state: The folder of its state.
         """
@@ -78,7 +78,7 @@ class Settings:
             "statestore.cache.max.bytes": str(self.cache_bytes),
             "processing.guarantee": self.guarantee,
             "num.stream.threads": str(self.threads),
-            # A closed application doesn't leave its group: the broker reassigns its partitions after this time.
+            # A closed application doesn't leave its group; the broker reassigns its partitions after this time.
             "main.consumer.session.timeout.ms": "6000",
             "main.consumer.heartbeat.interval.ms": "2000",
             "metric.reporters": "",
@@ -89,7 +89,7 @@ class Settings:
 
 
 class Application:
-    """A Kafka Streams application on a cluster, with topics of its own.
+    """A Kafka Streams application on a cluster, with its own topics.
 
     Args:
         clients: Clients of the cluster.
@@ -106,10 +106,10 @@ class Application:
         self._streams: Any = None
 
     def start(self) -> None:
-        """Start it, and wait until it runs.
+        """Start the application, and wait until it is running.
 
         Raises:
-            StreamproofError: It fails, or doesn't run within 2 minutes.
+            StreamproofError: It fails, or isn't running within 2 minutes.
         """
         jvm, functions = self.clients.jvm, self.clients.functions
         with explaining(self.clients.cluster):
@@ -132,7 +132,7 @@ class Application:
         """Return the application's state, such as `RUNNING`.
 
         Raises:
-            StreamproofError: It has failed, or its broker has ended; the message has the reason.
+            StreamproofError: It has failed, or its broker has ended; the message contains the reason.
         """
         self.clients.cluster.require_alive()
         state = self._state()
@@ -145,16 +145,16 @@ class Application:
         return str(self._streams.state().toString())
 
     def stop(self) -> None:
-        """Stop it, and wait for its end if it can end in order; a second call does nothing."""
+        """Stop the application, and wait for an orderly end if possible; a second call does nothing."""
         if self._streams is not None:
             seconds = 0 if self.clients.cluster.why_ended() else _STOP_SECONDS
             self._streams.close(self.clients.jvm.java.time.Duration.ofSeconds(seconds))
 
     def restart(self, wiped: bool = False) -> None:
-        """Stop it, and start it again, on its state or without it.
+        """Stop the application, and restart it, with or without its state.
 
         Args:
-            wiped: Whether the folder of its state is removed in between, so that it restores the state from Kafka.
+            wiped: Whether the folder of its state is deleted before, so that it restores the state from Kafka.
         """
         self.stop()
         if wiped:
@@ -163,11 +163,11 @@ class Application:
         self.start()
 
     def await_quiet(self) -> float:
-        """Wait until every record has been processed and nothing moves; return the seconds that it took.
+        """Wait until every record has been processed and no offset moves; return the seconds that this took.
 
         Raises:
-            StreamproofError: It fails; or nothing has been processed for 2 minutes and three commit intervals, and
-                records still wait.
+            StreamproofError: It fails; or records wait, but none was processed for 2 minutes and three commit
+                intervals.
         """
         patience = _QUIET_SECONDS + 3 * self.settings.commit_interval_ms / 1000
         return await_quiet(self._looked_at, patience, time.monotonic, time.sleep)
@@ -176,7 +176,7 @@ class Application:
         self.require_alive()
         own = self.clients.topics(f"{self.name}-")
         consumed = [name for name in own if name != self.out and not name.endswith("-changelog")]
-        # Before the ends: the output of committed records is written, so they don't move an end after this.
+        # Before the ends: the output of committed records is already written, so the ends don't move after this.
         committed = self.clients.committed(self.name)
         ends = self.clients.ends([*consumed, self.out], self.settings.partitions)
         return Look(committed, ends, consumed)
@@ -204,7 +204,7 @@ class Application:
 
 @contextlib.contextmanager
 def running(clients: Clients, settings: Settings) -> Iterator[Application]:
-    """Run an application for the time of a block; its topics, its group and its state are removed then.
+    """Run an application for the duration of a block, and then delete its topics, its group and its state.
 
     Raises:
         StreamproofError: The cluster doesn't answer, or the application doesn't start.
@@ -217,7 +217,7 @@ def running(clients: Clients, settings: Settings) -> Iterator[Application]:
             application.start()
             yield application
         finally:
-            with contextlib.suppress(Exception):  # what fails here hides what failed before
+            with contextlib.suppress(Exception):  # a failure here would hide the earlier failure
                 application.stop()
                 if not clients.cluster.is_own:
                     clients.delete(clients.topics(f"{application.name}-"), application.name)
@@ -225,12 +225,12 @@ def running(clients: Clients, settings: Settings) -> Iterator[Application]:
 
 @dataclass(frozen=True)
 class Look:
-    """The state of an application's topics at one moment.
+    """The state of an application's topics at one time.
 
     Attributes:
-        committed: The offsets that it has committed.
+        committed: The offsets that the application has committed.
         ends: For each partition, the end of all records, and the end of records whose transaction has ended.
-        consumed: The topics that it reads; its output is among the ends too.
+        consumed: The topics that the application reads; the ends also include its output.
     """
 
     committed: Mapping[Partition, int]
@@ -239,7 +239,7 @@ class Look:
 
     @property
     def waiting(self) -> list[Partition]:
-        """The partitions with records that aren't processed yet, or whose transaction hasn't ended."""
+        """The partitions with unprocessed records, or with open transactions."""
         return [
             partition
             for partition, (end, stable) in self.ends.items()
@@ -250,12 +250,12 @@ class Look:
 def await_quiet(
     look: Callable[[], Look], patience: float, now: Callable[[], float], sleep: Callable[[float], None]
 ) -> float:
-    """Wait until nothing waits and no end moves for half a second; return the seconds until that half second began.
+    """Wait until no record waits and no end moves for half a second; return the seconds until that half second began.
 
     Args:
-        look: Looks at the topics.
-        patience: The most seconds without any progress while records wait.
-        now: Returns the time (s).
+        look: Reads the state of the topics.
+        patience: The largest time (s) without progress while records wait.
+        now: Returns the current time (s).
         sleep: Waits for a number of seconds.
 
     Raises:
@@ -276,6 +276,6 @@ def await_quiet(
             names = ", ".join(f"{topic}-{number}" for topic, number in seen.waiting[:3])
             raise StreamproofError(
                 f"Kafka Streams hasn't processed anything for {patience:.0f} s, and records wait ({names}): no result "
-                "can be judged; look at the cluster, or ask for fewer histories"
+                "can be judged; check the cluster, or play fewer histories"
             )
         sleep(_LOOK_SECONDS)

@@ -1,6 +1,6 @@
-"""A Kafka broker of this process's own: one node in KRaft mode, on loopback and free ports, in a temporary folder.
+"""A Kafka broker of this process: one node in KRaft mode, on loopback and free ports, in a temporary folder.
 
-It runs in a JVM that ends with this process, however that ends. An existing cluster is only tested for an answer.
+It runs in a JVM that ends with this process in any case. An existing cluster is only tested for a response.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from ..kafka.jvm import Coordinates, KafkaJvm, kafka_jars, start_jvm
 from ..kafka.versions import DEFAULT
 
 BROKER = Coordinates("org.apache.kafka", "kafka_2.13", DEFAULT)
-"""The broker; older releases of Kafka Streams run on it too."""
+"""The broker; older releases of Kafka Streams also run on it."""
 
 LOGGING = Coordinates("org.slf4j", "slf4j-simple", "1.7.36")
-"""The library that writes the broker's warnings into its log: without it they are lost."""
+"""The library that writes the broker's warnings to its log; without it they are lost."""
 
 LOOPBACK = "127.0.0.1"
 _CLUSTER_ID = "c3RyZWFtcHJvb2Ytb24tMQ"  # 16 bytes in base64, as Kafka requires; there is no other cluster here
 _START_SECONDS = 90
 _STARTED = ("kafka.server.KafkaRaftServer", "awaitShutdown")
-"""The class and method in which the server's thread waits once it has started; other threads have such a method too."""
+"""The class and method in which the server's thread waits after its start; other threads have such a method too."""
 _END_SECONDS = 5
 _ATTEMPTS = 3
 _OPTIONS = [
@@ -43,13 +43,14 @@ _OPTIONS = [
 
 @dataclass(frozen=True)
 class Cluster:
-    """A Kafka cluster: its address, and how its clients connect.
+    """A Kafka cluster: its address, and its clients' properties.
 
     Attributes:
-        bootstrap: `host:port`, or several with commas between them.
-        client: Further properties of every client, such as its credentials.
-        is_own: Whether this process started it, and removes it at the end.
-        why_ended: Returns the reason why the cluster has ended; None while it runs, and always for a foreign cluster.
+        bootstrap: `host:port`, or several addresses separated by commas.
+        client: Additional properties of every client, such as its credentials.
+        is_own: Whether this process started the cluster, and removes it at the end.
+        why_ended: Returns the reason why the cluster has ended; None while it is running, and always for a foreign
+            cluster.
     """
 
     bootstrap: str
@@ -61,28 +62,28 @@ class Cluster:
         """Raise if the cluster has ended.
 
         Raises:
-            StreamproofError: It has ended; the message has the reason, and the path of its log.
+            StreamproofError: It has ended; the message contains the reason, and the path of its log.
         """
         if (why := self.why_ended()) is not None:
             raise StreamproofError(why)
 
 
 def existing_cluster(bootstrap: str, client: Mapping[str, str] | None = None) -> Cluster:
-    """Return a cluster that runs already, if something listens there.
+    """Return a running cluster, if an address accepts connections.
 
     Args:
-        bootstrap: `host:port`, or several with commas between them; one of them must listen.
-        client: Further properties of every client.
+        bootstrap: `host:port`, or several addresses separated by commas, of which at least one must accept connections.
+        client: Additional properties of every client.
 
     Raises:
         BadInput: An address is invalid.
-        StreamproofError: Nothing listens at any address.
+        StreamproofError: No address accepts connections.
     """
     reasons = []
     for address in bootstrap.split(","):
         host, _, port = address.strip().rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
-            raise BadInput(f"--bootstrap {address!r} is no address: give host:port, such as localhost:9092")
+            raise BadInput(f"--bootstrap {address!r} isn't an address: give host:port, such as localhost:9092")
         try:
             socket.create_connection((host.strip("[]"), int(port)), 5).close()
         except OSError as error:
@@ -90,15 +91,15 @@ def existing_cluster(bootstrap: str, client: Mapping[str, str] | None = None) ->
         else:
             return Cluster(bootstrap, dict(client or {}))
     raise StreamproofError(
-        f"no Kafka is reached at {', '.join(reasons)}: start it, or leave --bootstrap out to have one started here"
+        f"can't reach Kafka at {', '.join(reasons)}: start it, or leave --bootstrap out to start a broker here"
     )
 
 
 def read_client_properties(path: Path) -> dict[str, str]:
-    """Read the properties of a client from a file, as for `--command-config` of Kafka's own tools.
+    """Read a client's properties from a file, as `--command-config` of Kafka's own tools does.
 
     Raises:
-        BadInput: The file can't be read, or a line has no `=`.
+        BadInput: The file is unreadable, or a line contains no `=`.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -110,30 +111,30 @@ def read_client_properties(path: Path) -> dict[str, str]:
             continue
         name, equals, value = line.partition("=")
         if not equals:
-            raise BadInput(f"{path}: line {number} has no =: write name=value, such as security.protocol=SASL_SSL")
+            raise BadInput(f"{path}: line {number} contains no =: write name=value, such as security.protocol=SASL_SSL")
         found[name.strip()] = value.strip()
     return found
 
 
 def broker_jars() -> Path:
-    """Return the folder with the broker's jars, fetched into the user's cache the first time.
+    """Return the folder with the broker's jars; the first call downloads them to the user's cache.
 
     Raises:
-        MissingTool: The jars can't be fetched, as without a network.
+        MissingTool: The jars can't be downloaded, for example without a network.
     """
     return kafka_jars(BROKER, LOGGING)
 
 
 @contextlib.contextmanager
 def own_broker(properties: Mapping[str, str] | None = None) -> Iterator[Cluster]:
-    """Run a broker for the time of a block; nothing of it is left then.
+    """Run a broker for the duration of a block, and remove it completely.
 
     Args:
         properties: Properties of the broker that replace or extend `server_properties`.
 
     Raises:
-        MissingTool: Its jars can't be fetched, or there is no Java.
-        StreamproofError: It doesn't start; the message has the reason, and the path of its log.
+        MissingTool: The broker's jars can't be downloaded, or there is no Java.
+        StreamproofError: The broker doesn't start; the message contains the reason, and the path of its log.
     """
     jars = broker_jars()
     with temporary_folder() as folder:
@@ -145,7 +146,7 @@ def own_broker(properties: Mapping[str, str] | None = None) -> Iterator[Cluster]
 
 
 def _started(jars: Path, folder: Path, properties: Mapping[str, str]) -> tuple[KafkaJvm, int]:
-    """Start a broker; if another process takes one of its ports first, on other ports."""
+    """Start a broker; if another process takes one of its ports first, retry on other ports."""
     for attempt in range(_ATTEMPTS):
         jvm = start_jvm(jars, "kafka-broker", _OPTIONS)
         try:
@@ -163,7 +164,7 @@ def _started(jars: Path, folder: Path, properties: Mapping[str, str]) -> tuple[K
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of the loopback that are free at this moment."""
+    """Return loopback ports that are free at the moment."""
     with contextlib.ExitStack() as bound:
         sockets = [bound.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
@@ -188,13 +189,13 @@ def server_properties(folder: Path, port: int, controller: int) -> dict[str, str
         "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "log.dirs": str(folder / "log"),
-        # One node can't replicate.
+        # A single node can't replicate.
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
         "transaction.state.log.num.partitions": "1",
-        # Nobody else will join the group.
+        # No other client joins the group.
         "group.initial.rebalance.delay.ms": "0",
         "auto.create.topics.enable": "false",
     }
@@ -212,7 +213,7 @@ def _run(jvm: KafkaJvm, folder: Path, properties: Mapping[str, str]) -> Any:
         java.kafka.tools.StorageTool.execute(format_, java.System.err)
     except Py4JError as error:
         reason = str(getattr(error, "java_exception", error))
-        raise StreamproofError(f"the Kafka broker's folder can't be made ({reason}); its log is {jvm.log}") from None
+        raise StreamproofError(f"the Kafka broker's folder can't be created ({reason}); its log is {jvm.log}") from None
     serve = functions.static("kafka.Kafka", "main", "void", "String[]")
     serve = functions.bound(serve, 0, functions.array(java.String, [str(path)]))
     thread = java.Thread(functions.implementing("Runnable", serve))
@@ -222,9 +223,9 @@ def _run(jvm: KafkaJvm, folder: Path, properties: Mapping[str, str]) -> Any:
 
 
 def _await_start(jvm: KafkaJvm, thread: Any) -> None:
-    """Wait until the server has started: its thread then only awaits its end.
+    """Wait until the server has started, when its thread only awaits the end.
 
-    A listener on the port isn't enough: it may be another process, which took the port first.
+    An open port isn't sufficient, because another process may have taken it first.
     """
     from py4j.protocol import Py4JError
 
@@ -250,7 +251,7 @@ def _why_ended(jvm: KafkaJvm) -> str | None:
 
 
 def said(log: Path) -> str | None:
-    """Return the root exception in a broker's log; None if the log has no exception."""
+    """Return the root exception in a broker's log; None if the log contains no exception."""
     try:
         text = log.read_text(encoding="utf-8", errors="replace")
     except OSError:

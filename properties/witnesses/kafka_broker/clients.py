@@ -1,4 +1,4 @@
-"""Kafka's own clients, from Python: thousands of records are sent or read by one call into the JVM."""
+"""Kafka's own clients from Python: one call into the JVM sends or reads thousands of records."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ CLIENTS = "org.apache.kafka.clients"
 _TIMEOUT_MS = 20_000
 _POLL_MS = 50
 _BUFFERED = 16 << 20
-"""The most characters that wait in the producer: once its 32 MB are full, each record is waited for singly."""
+"""The largest number of waiting characters in the producer; with its 32 MB full, each record is awaited separately."""
 
 
 class Sent(NamedTuple):
-    """A record to be sent: the topic, key, value and timestamp (ms); a value of None is a tombstone."""
+    """A record to send: the topic, key, value and timestamp (ms); a value of None is a tombstone."""
 
     topic: str
     key: str
@@ -32,7 +32,7 @@ class Sent(NamedTuple):
 
 
 class Received(NamedTuple):
-    """A record that was read: partition, offset, key, value and timestamp (ms)."""
+    """A received record: partition, offset, key, value and timestamp (ms)."""
 
     partition: int
     offset: int
@@ -50,10 +50,10 @@ class Partition(NamedTuple):
 
 @contextmanager
 def explaining(cluster: Cluster) -> Iterator[None]:
-    """Explain a client's exceptions: the broker has ended, or the cluster refuses.
+    """Explain a client's exceptions: the broker has ended, or the cluster refuses the client.
 
     Raises:
-        StreamproofError: A client raised; the message has the innermost reason, and the remedy.
+        StreamproofError: A client raised an exception; the message contains the root cause and the remedy.
     """
     from py4j.protocol import Py4JJavaError
 
@@ -65,7 +65,7 @@ def explaining(cluster: Cluster) -> Iterator[None]:
 
 
 def explained(exception: Any, bootstrap: str) -> str:
-    """Return the root cause of an exception of Kafka, in a sentence with the remedy.
+    """Return the root cause of a Kafka exception, in one sentence with the remedy.
 
     Args:
         exception: The Java exception.
@@ -75,12 +75,11 @@ def explained(exception: Any, bootstrap: str) -> str:
     kind, message = exception.getClass().getSimpleName(), exception.getMessage() or "no message"
     if kind in ("TimeoutException", "DisconnectException"):
         remedy = (
-            "if it takes encrypted connections or credentials only, name them in a file of client properties by "
-            "--client-config"
+            "if it requires encryption or credentials, set them in a file of client properties: use --client-config"
         )
         return f"the Kafka at {bootstrap} doesn't answer ({message}): {remedy}"
     if "Authentication" in kind or "Authorization" in kind or "Ssl" in kind:
-        remedy = "correct the credentials in the file of --client-config, or have the cluster's owner grant them"
+        remedy = "correct the credentials in the file of --client-config, or ask the cluster's owner for rights"
         return f"the Kafka at {bootstrap} refuses this client ({kind}: {message}): {remedy}"
     return f"the Kafka at {bootstrap} failed ({kind}: {message})"
 
@@ -88,7 +87,7 @@ def explained(exception: Any, bootstrap: str) -> str:
 class Clients:
     """A producer, a consumer and an administrator of one cluster.
 
-    Each request to a cluster is a method; all share the connections, so there are many.
+    Each kind of request to a cluster is a method; all share the connections, so there are many.
 
     Args:
         gateway: py4j's gateway into a JVM with Kafka's clients.
@@ -136,10 +135,10 @@ class Clients:
         return filled(self.jvm.java.util.Properties(), content)
 
     def require_answer(self) -> None:
-        """Raise if the cluster doesn't answer a client with these properties.
+        """Raise if the cluster doesn't respond to a client with these properties.
 
         Raises:
-            StreamproofError: It doesn't answer; the message has the reason and the remedy.
+            StreamproofError: It doesn't respond; the message contains the reason and the remedy.
         """
         with explaining(self.cluster):
             self.admin.describeCluster().nodes().get()
@@ -153,16 +152,16 @@ class Clients:
         with explaining(self.cluster):
             self.admin.createTopics(self._list(topics)).all().get()
             for name in names:
-                self._producer.partitionsFor(name)  # otherwise each record waits for it, one after another
+                self._producer.partitionsFor(name)  # otherwise each record waits separately
 
     def topics(self, prefix: str) -> list[str]:
         """Return the names of the topics that begin with a prefix."""
         with explaining(self.cluster):
-            # An array, which py4j reads by index: PySpark takes the exception at an iterator's end for one of its own.
+            # An array, which py4j reads by index: PySpark mistakes the exception at an iterator's end for its own.
             return sorted(name for name in self.admin.listTopics().names().get().toArray() if name.startswith(prefix))
 
     def delete(self, topics: Collection[str], group: str) -> None:
-        """Delete topics, and a consumer group that has no members."""
+        """Delete topics, and a consumer group without members."""
         self.delete_topics(topics)
         with explaining(self.cluster):
             self.admin.deleteConsumerGroups(self._list([group])).all().get()
@@ -173,7 +172,7 @@ class Clients:
             self.admin.deleteTopics(self._list(topics)).all().get()
 
     def send(self, records: Sequence[Sent]) -> None:
-        """Send records, in order, without waiting until they have arrived, unless they are too many for the producer.
+        """Send records, in order, without waiting for their arrival, unless there are too many for the producer.
 
         Raises:
             StreamproofError: As `flush`.
@@ -224,11 +223,11 @@ class Clients:
             return [found.get(one).offset() for one in java]
 
     def read_all(self, topic: str, partitions: int) -> list[Received]:
-        """Return all records of a topic whose transaction has ended, each partition's in order."""
+        """Return all records of a topic whose transactions have ended, each partition's in order."""
         return self._read_by(self._consumer, topic, partitions)
 
     def read_raw(self, topic: str) -> list[Received]:
-        """Return all records of a topic of one partition, keys and values as bytes, each a character of Latin-1."""
+        """Return all records of a topic with one partition, keys and values as bytes, each a character of Latin-1."""
         with explaining(self.cluster):
             consumer = self._consumer_of(latin1(self.jvm, "Deserializer"))
             try:
@@ -269,10 +268,10 @@ class Clients:
 
 
 def _sending(functions: JavaFunctions, producer: Any) -> Any:
-    """Return the function that sends the records of a JSON text, and returns the futures.
+    """Return the function that sends the records in a JSON text, and returns the futures.
 
-    In Java it would read: parse the text as a list of rows; for each, `producer.send(new ProducerRecord(row[0],
-    null, row[3], row[1], row[2]))`.
+    In Java it would be: parse the text as a list of rows; for each, `producer.send(new ProducerRecord(row[0], null,
+    row[3], row[1], row[2]))`.
     """
     record_kind, producer_kind = f"{CLIENTS}.producer.ProducerRecord", f"{CLIENTS}.producer.KafkaProducer"
     record = functions.constructor(record_kind, "String", "Integer", "Long", "Object", "Object")
@@ -286,7 +285,7 @@ def _sending(functions: JavaFunctions, producer: Any) -> Any:
 
 
 def _getting(functions: JavaFunctions) -> Any:
-    """Return the function that waits for futures, and raises an exception of theirs."""
+    """Return the function that waits for futures, and raises any exception of them."""
     get = functions.method("java.util.concurrent.Future", "get", "Object")
     return functions.function(functions.each(functions.retyped(get, "Object", "Object")))
 
@@ -306,18 +305,18 @@ def _reading(functions: JavaFunctions) -> Any:
 
 @contextmanager
 def clients_of(cluster: Cluster | None, progress: Callable[[str], None]) -> Iterator[Clients]:
-    """Connect to a cluster for the time of a block; None for a broker of this process's own.
+    """Connect to a cluster for the duration of a block; None for a broker started by this process.
 
     Raises:
-        MissingTool: Jars can't be fetched, or there is no Java.
-        StreamproofError: The broker doesn't start, or the cluster doesn't answer.
+        MissingTool: Jars can't be downloaded, or there is no Java.
+        StreamproofError: The broker doesn't start, or the cluster doesn't respond.
     """
-    # Before the two start together: they would fetch into one folder.
+    # Before both start, because they would download to one folder.
     kafka_jars(driver_of())
     if cluster is None:
         broker_jars()
     with ExitStack() as stack:
-        # Two JVMs start together: each takes seconds.
+        # Two JVMs start concurrently, because each needs seconds.
         with ThreadPoolExecutor(1) as other:
             jvm = other.submit(kafka_jvm)
             if cluster is None:
@@ -327,5 +326,5 @@ def clients_of(cluster: Cluster | None, progress: Callable[[str], None]) -> Iter
         try:
             yield clients
         finally:
-            with suppress(Exception):  # what fails here hides what failed before
+            with suppress(Exception):  # a failure here would hide the earlier failure
                 clients.close()

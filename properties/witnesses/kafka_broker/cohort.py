@@ -1,4 +1,4 @@
-"""A cohort on a broker: many histories at once under distinct keys, each change sent when it is due."""
+"""A cohort on a broker: many histories concurrently under distinct keys, each change sent when it is due."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from .application import Application
 from .clients import Received, Sent
 
 CHUNK = 5000
-"""The most records that one call sends."""
+"""The largest number of records per call."""
 PER_MS = 8
-"""The records a millisecond that can be sent when due: with pauses, histories begin accordingly far apart."""
+"""The number of records per millisecond that can be sent on time; with pauses, histories start far enough apart."""
 
 
 class Pauses(NamedTuple):
-    """The bounds of a history's pause before each of its changes (ms), both included."""
+    """The range of a history's pause before each of its changes (ms), both ends included."""
 
     least: int = 0
     most: int = 0
 
 
 class Due(NamedTuple):
-    """A record, and the time at which it is due, in ms after the batch has begun."""
+    """A record, and its due time in ms after the start of the batch."""
 
     at: int
     sent: Sent
@@ -46,9 +46,9 @@ class Timing:
     """The times of a cohort.
 
     Attributes:
-        sending: The seconds until everything was sent.
-        quiet: The seconds until everything was processed, sending included.
-        late_ms: The largest delay of a record of the last batch behind its due time.
+        sending: The seconds until all records were sent.
+        quiet: The seconds until all records were processed, including sending.
+        late_ms: The largest delay of a record of the last batch after its due time.
     """
 
     sending: float
@@ -57,7 +57,7 @@ class Timing:
 
 
 def prefixed(index: int, record: Record, definition: Any) -> Record:
-    """Return a record in the key space of the history with that index: its key, and the foreign key in its value."""
+    """Return a record in a history's key space: its key, and the foreign key in its value."""
     rename = partial(prefixed_key, index)
     value = record.value
     if record.input == "left":
@@ -74,16 +74,16 @@ def due(
     generator: random.Random,
     first: int = 0,
 ) -> list[Due]:
-    """Return the records of a batch of a cohort, in the order in which they are due.
+    """Return the records of a batch of a cohort, in the order of their due times.
 
-    The changes of a history keep their order; it pauses before each of them. Without pauses they come back to back;
-    with pauses, histories begin one after another, otherwise too many records would be due at once.
+    The changes of a history keep their order, with a pause before each. Without pauses they are sent back to back. With
+    pauses, histories start one after another, because otherwise too many records would be due at once.
 
     Args:
         histories: The histories.
         batch: The number of the batch.
         topics: The topic of each input.
-        pauses: The bounds of the pauses.
+        pauses: The range of the pauses.
         generator: The random generator of the pauses.
         first: The index of the first history, if others were played before.
     """
@@ -111,20 +111,20 @@ def play(
     first: int = 0,
     own_times: bool = False,
 ) -> Timing:
-    """Play histories at once, and wait at each of their cuts, and at the end, until all of it has been processed.
+    """Play histories concurrently, and wait at each of their cuts, and at the end, until all records are processed.
 
     Args:
-        application: The application, which runs.
+        application: The running application.
         histories: The histories.
-        pauses: The bounds of the pauses before each change.
+        pauses: The range of the pauses before each change.
         seed: The seed of the pauses.
         progress: Called with each step.
         first: The index of the first history, if others were played before on the same application.
-        own_times: Whether records keep the timestamps of their histories. Otherwise the timestamps count the records in
-            the order of sending, as in production: by them Kafka Streams chooses which of its inputs comes next.
+        own_times: Whether records keep the timestamps of their histories. Otherwise timestamps count the records in the
+            order of sending, as in production; Kafka Streams uses them to choose its next input.
 
     Raises:
-        StreamproofError: The application or its broker failed, or Kafka refuses a record.
+        StreamproofError: The application or its broker failed, or Kafka refused a record.
     """
     generator, topics = random.Random(seed), {"left": application.left, "right": application.right}
     batches = max((len(history.batches) for history in histories), default=0)
@@ -147,7 +147,7 @@ def play(
 
 
 def stamped(records: Sequence[Due], start: int) -> list[Due]:
-    """Return records with timestamps (ms) that count them, from `start` on."""
+    """Return records whose timestamps (ms) count them, from `start` on."""
     return [Due(at, sent._replace(timestamp=stamp)) for stamp, (at, sent) in enumerate(records, start)]
 
 
@@ -168,12 +168,12 @@ def _send(application: Application, records: Sequence[Due], began: float) -> int
 def tables(
     output: Sequence[Received], histories: Sequence[History], first: int = 0
 ) -> list[dict[Key, tuple[Value, int]]]:
-    """Return the table of each history of a cohort: its output folded, each key's last value with its timestamp (ms).
+    """Return the table of each history of a cohort: its folded output, with each key's last value and timestamp (ms).
 
     Args:
-        output: The records of the output topic; a key's records are on one partition, in order.
+        output: The records of the output topic; a key's records are in one partition, in order.
         histories: The histories, in the cohort's order.
-        first: The index of the first of them; the output of other histories is left out.
+        first: The index of the first history; the output of other histories is ignored.
     """
     found: list[dict[Key, tuple[Value, int]]] = [{} for _ in histories]
     registration = registration_of(OPERATOR)
@@ -194,6 +194,6 @@ def tables(
 
 
 def _own(key: Key) -> Key:
-    """Return a cohort's key without its history's prefix; a key that belongs to no history stays as it is."""
+    """Return a cohort's key without its history's prefix; other keys stay unchanged."""
     owned = owner(key)
     return key if owned is None else owned[1]

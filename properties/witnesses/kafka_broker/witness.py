@@ -1,7 +1,7 @@
-"""The witness that runs Kafka Streams on a broker of its own: it returns the table once nothing moves.
+"""The witness that runs Kafka Streams on its own broker: it returns the table once no record moves.
 
-Histories of the foreign-key join share an application, each under keys of its own; at a cut, everything before it has
-been processed. Within a batch the changes come back to back, so that an inner join may end stale.
+Histories of the foreign-key join share an application, each under separate keys; at a cut, all earlier records have
+been processed. Within a batch the changes are sent back to back, so an inner join may end stale.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class KafkaBrokerWitness(Witness):
     """Kafka Streams on a running broker.
 
     Attributes:
-        settings: How the application runs; each history has its own join and foreign key.
+        settings: The settings of the application; each history has its own join and foreign key.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -41,20 +41,20 @@ class KafkaBrokerWitness(Witness):
         """Return the reason why the witness can't run a history, or None if it can.
 
         Raises:
-            BadInput: The history's operator or options are unknown or refused.
+            BadInput: The history's operator or options are unknown or invalid.
         """
         operator_named(history.operator).declare(history.options)
         if history.operator != OPERATOR:
-            return f"kafka-broker has no {history.operator}: it plays {OPERATOR} alone"
+            return f"kafka-broker has no {history.operator}: it only plays {OPERATOR}"
         reason = refusal(history, _join(history))
         return None if reason is None else f"kafka-broker: {reason}"
 
     def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
-        """Return the table of each history once nothing moves, at grain `END`; the broker is started for it.
+        """Return the table of each history once no record moves, at grain `END`; this starts the broker.
 
         Raises:
             BadInput: A history is refused.
-            MissingTool: The jars can't be fetched, or there is no Java to run them.
+            MissingTool: The jars can't be downloaded, or there is no Java to run them.
             StreamproofError: The broker or Kafka Streams failed, or didn't process all records.
         """
         for history in histories:
@@ -83,7 +83,7 @@ def options_of(join: str, foreign_key: str = FOREIGN_KEY) -> dict[str, Any]:
 
     Args:
         join: One of `JOINS`.
-        foreign_key: The field of the left value that names the right row.
+        foreign_key: The field of the left value that contains the right key.
     """
     if join == LEFT:
         return {"foreign_key": foreign_key, "join": "left", "null_foreign_key": "keep"}
@@ -93,16 +93,16 @@ def options_of(join: str, foreign_key: str = FOREIGN_KEY) -> dict[str, Any]:
 def refusal(history: History, join: str) -> str | None:
     """Return the reason why a history can't be played on a broker under a join; None if it can."""
     if history.operator != OPERATOR:
-        return f"it is a history of {history.operator}, and a broker is asked for {OPERATOR} alone"
+        return f"it is a history of {history.operator}, but a broker only plays {OPERATOR}"
     if history.options.get("join", "inner") != options_of(join)["join"]:
         other = "left" if join in (INNER, INNER_BY_LEFT) else "inner"
-        return f"it is a history of the {other} join: say --join {other}"
+        return f"it is a history of the {other} join: use --join {other}"
     if history.options.get("protocol", "kip") != "kip":
         return f"Kafka has no protocol {history.options['protocol']!r}: it follows KIP-213's instructions, protocol kip"
     if history.has_schedule or not all(isinstance(line, Record | Cut | ClockAdvance) for line in history.lines):
-        return "on a broker nobody says when a message arrives: leave delivery manual and the deliver lines out"
+        return "a broker decides when a message arrives: leave delivery manual and the deliver lines out"
     if any(record.key is None for record in history.records):
-        return "a record without a key can't be told from those of other histories: leave it out"
+        return "a record without a key can't be assigned to its history: leave it out"
     if history.options.get("null_foreign_key") == "ignore" and join == LEFT and _loses_key(history):
         return "Kafka has no left join that ignores null foreign keys: use null_foreign_key keep"
     return None

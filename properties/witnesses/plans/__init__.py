@@ -1,1 +1,1 @@
-"""Runs drawn plans on Spark: rows go in by streams in memory, so that an input may have no new data at all."""
+"""Runs drawn plans on Spark. In-memory streams provide the rows, so that an input may have no new data at all."""

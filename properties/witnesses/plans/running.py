@@ -1,6 +1,6 @@
 """Runs a plan's query on Spark, batch by batch, and returns the rows and the watermarks of its micro-batches.
 
-Inputs are `MemoryStream`s, for files can't be silent: an input without new data is another plan than an empty file.
+Inputs are `MemoryStream`s, because an input without new data leads to another plan than an empty file.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.streaming.pollingDelay": "1ms",
     "spark.sql.streaming.numRecentProgressUpdates": "200",
-    "spark.sql.codegen.wholeStage": "false",  # a small query takes longer to compile than to run
+    "spark.sql.codegen.wholeStage": "false",  # compiling a small query takes longer than running it
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     **DEFAULT_STORE,
 }
-"""The settings of a query, unless it is run with others."""
+"""The default settings of a query."""
 
 
 class Refused(Exception):
     """Spark refuses a plan, or its query fails.
 
     Attributes:
-        condition: Spark's name of the condition; empty if it has none.
-        has_started: Whether Spark has accepted the plan, and started its query.
-        details: The whole text of the error, with its causes.
+        condition: Spark's name of the condition; empty if there is none.
+        has_started: Whether Spark accepted the plan, and started its query.
+        details: The complete error text, with its causes.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -73,13 +73,13 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class HowRun:
-    """How a plan's query is run.
+    """How to run a plan's query.
 
     Attributes:
-        settings: Settings of the session in place of `SETTINGS`.
-        restarts: The batches after which the query is stopped and started again.
-        deaths: The batches in which the query dies first, each with the folder of the checkpoint that it can't write
-            to then: `offsets`, `state` or `commits`.
+        settings: The settings of the session, instead of `SETTINGS`.
+        restarts: The batches after which the query is stopped and restarted.
+        deaths: The batches in which the query first crashes, each with the checkpoint folder that it can't write to:
+            `offsets`, `state` or `commits`.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -91,9 +91,8 @@ class Ran(NamedTuple):
     """The result of a query.
 
     Attributes:
-        batches: The rows that it emitted in each batch and in those without data that followed; in complete mode the
-            table.
-        watermarks_ms: Of each micro-batch whether it had data, and the query's watermark in it.
+        batches: The rows emitted in each batch and in the following batches without data; in complete mode, the table.
+        watermarks_ms: For each micro-batch: whether it contained data, and the query's watermark in it.
     """
 
     batches: list[list[Row]]
@@ -101,7 +100,7 @@ class Ran(NamedTuple):
 
 
 class Rows:
-    """The rows of a query, brought to Spark once for all of its runs."""
+    """The rows of a query, sent to Spark once for all its runs."""
 
     def __init__(self, spark: SparkSession, batches: Sequence[Batch]) -> None:
         flat = [row for batch in batches for rows in batch.values() for row in rows]
@@ -121,13 +120,13 @@ class Rows:
 
 
 def table_of(rows: Sequence[Row]) -> pa.Table:
-    """Return rows as an Arrow table, their times as timestamps."""
+    """Return rows as an Arrow table, with their times as timestamps."""
     timed = [{**row, "ts": None if row["ts"] is None else from_microseconds(row["ts"])} for row in rows]
     return pa.Table.from_pylist(timed, SCHEMA)
 
 
 def settings_of(query: Query) -> dict[str, str]:
-    """Return the settings that a query names, or needs."""
+    """Return the settings that a query sets or needs."""
     return {
         **(ROCKSDB_STORE if processes(query.plan) else {}),
         "spark.sql.streaming.noDataMicroBatches.enabled": str(query.without_data).lower(),
@@ -146,13 +145,13 @@ class PlanRunner:
         encoders = jvm.org.apache.spark.sql.catalyst.encoders.ExpressionEncoder
         self.encoder = encoders.apply(jvm.org.apache.spark.sql.types.DataType.fromDDL(DDL))
         self.is_scala_213 = spark_version() >= (4,)
-        # A dotted name looks for a class in all jars at each dot: each is looked up once.
+        # Spark searches all jars for a class at each dot of a name, so each name is resolved once.
         self.sink = jvm.org.apache.spark.sql.execution.streaming.sources.MemorySink
         self.modes = jvm.org.apache.spark.sql.streaming.OutputMode
         self.options = getattr(getattr(jvm.scala.collection.immutable, "Map$"), "MODULE$").empty()
         self.option = jvm.scala.Option
         self.manager = self.spark._jsparkSession.streams()
-        # Later versions have one option more, in the second place.
+        # Later versions have one more option, in the second place.
         methods = [each for each in self.manager.getClass().getMethods() if each.getName() == "startQuery"]
         self.more_options = max(each.getParameterCount() for each in methods) - 11
         if self.is_scala_213:
@@ -160,19 +159,19 @@ class PlanRunner:
         else:
             self.converters = jvm.scala.collection.JavaConverters
         self.count = 0
-        # Checkpoints in memory, where there is a folder for it; it goes with this process.
+        # Checkpoints are in memory, if there is a folder for it, and are removed with this process.
         has_room = os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _ROOM
         self.folder = own_folder(_IN_MEMORY if has_room else None)
 
     def rows(self, batches: Sequence[Batch]) -> Rows:
-        """Bring rows to Spark."""
+        """Send rows to Spark."""
         return Rows(self.spark, batches)
 
     def run(self, query: Query, rows: Rows, how: HowRun = HowRun()) -> Ran:
         """Run a query over rows.
 
         Raises:
-            Refused: Spark refuses it, or it fails.
+            Refused: Spark refuses the query, or it fails.
         """
         with self.session(query, how):
             streams = {name: self.stream() for name in query.inputs}
@@ -188,10 +187,10 @@ class PlanRunner:
                 shutil.rmtree(checkpoint, ignore_errors=True)
 
     def as_batch(self, query: Query, batches: Sequence[Batch], how: HowRun = HowRun()) -> list[Row]:
-        """Run a query's plan over all rows of its inputs at once, without a stream.
+        """Run a query's plan as a batch query over all rows of its inputs.
 
         Raises:
-            Refused: Spark refuses it, or it fails.
+            Refused: Spark refuses the query, or it fails.
         """
         with self.session(query, how):
             frames: dict[str, DataFrame] = {}
@@ -205,12 +204,12 @@ class PlanRunner:
 
     @contextlib.contextmanager
     def session(self, query: Query, how: HowRun) -> Iterator[None]:
-        """Set the session for a query."""
+        """Configure the session for a query."""
         with with_settings(self.spark, {**SETTINGS, **settings_of(query), **how.settings}):
             yield
 
     def stream(self) -> Any:
-        """Return a new stream in memory."""
+        """Return a new in-memory stream."""
         self.count += 1
         if spark_version() < (4, 1):
             context = self.spark._jsparkSession.sqlContext()
@@ -224,7 +223,7 @@ class PlanRunner:
         return DataFrame(stream.toDF(), self.spark)
 
     def frame(self, plan: Node, frames: Mapping[str, DataFrame]) -> DataFrame:
-        """Return a plan's frame over the frames of its inputs."""
+        """Return a plan's frame from the frames of its inputs."""
         from pyspark.sql import functions
 
         table = self.spark.sql(f"select * from values {table_values(TABLE)} as t(tk, x)")
@@ -239,7 +238,7 @@ class PlanRunner:
     def fed(
         self, query: Query, frame: DataFrame, streams: Mapping[str, Any], rows: Rows, how: HowRun, checkpoint: Path
     ) -> Ran:
-        """Start the query, feed it batch by batch, and return what came out."""
+        """Start the query, add rows batch by batch, and return its output."""
         ran, progress, done = Ran([], []), -1, 0
         started = self.start(query, frame, checkpoint)
         try:
@@ -249,7 +248,7 @@ class PlanRunner:
                     progress = self.leave(started, ran, progress, frame)
                     dies.rename(checkpoint / "hidden")
                     dies.touch()
-                with _held(started.streamingQuery()):  # so that all inputs of a batch are in one micro-batch
+                with _held(started.streamingQuery()):  # all inputs of a batch must be in one micro-batch
                     for of_input, (first, last) in places.items():
                         if of_input in streams:
                             streams[of_input].addData(self.as_scala(rows.all.subList(first, last)))
@@ -275,35 +274,35 @@ class PlanRunner:
             started.stop()
 
     def start(self, query: Query, frame: DataFrame, checkpoint: Path) -> Any:
-        """Start a query, or go on from its checkpoint, which a writer to the format `memory` refuses."""
+        """Start a query, or resume it from its checkpoint, which the writer of the format `memory` refuses."""
         given = [self.option.empty()] * self.more_options
         mode = getattr(self.modes, query.mode.title())()
         given += [self.option.apply(str(checkpoint)), frame._jdf, self.options, self.sink(), mode]
-        left = range(len(given) + 1, len(given) + 7)  # those that have a value by default
+        left = range(len(given) + 1, len(given) + 7)  # parameters with default values
         manager = self.manager
         return manager.startQuery(*given, *(getattr(manager, f"startQuery$default${place}")() for place in left))
 
     def leave(self, started: Any, ran: Ran, last: int, frame: DataFrame) -> int:
-        """Note what a query has done before it ends, and return its last micro-batch."""
+        """Record a query's progress before it ends, and return its last micro-batch."""
         last = self.note(started, ran, last)
         if any(batch and not batch[0] for batch in ran.batches):
             self.fill(ran, self.read_rows(started.streamingQuery().sink().allData(), frame))
         return last
 
     def note(self, started: Any, ran: Ran, last: int) -> int:
-        """Note the watermarks of the micro-batches after the last that is known; return the last now."""
+        """Record the watermarks of the micro-batches after the last known one; return the new last one."""
         for one in map(json.loads, (each.json() for each in started.recentProgress())):
             if one["batchId"] > last and "triggerExecution" in one["durationMs"] and "addBatch" in one["durationMs"]:
                 last = one["batchId"]
                 said = one.get("eventTime", {}).get("watermark", "1970-01-01T00:00:00.000Z")
                 watermark_ms = microseconds(datetime.fromisoformat(said)) // 1_000
-                # A batch of no rows is a batch with data, too: the offsets of its inputs move.
+                # A batch without rows is also a batch with data, because the offsets of its inputs move.
                 has_data = any(each["startOffset"] != each["endOffset"] for each in one["sources"])
                 ran.watermarks_ms.append((has_data, watermark_ms))
         return last
 
     def fill(self, ran: Ran, rows: list[Row]) -> None:
-        """Put rows in the places that were left for them."""
+        """Insert rows at their reserved places."""
         left = iter(rows)
         for number, batch in enumerate(ran.batches):
             if batch and not batch[0]:
@@ -317,19 +316,19 @@ class PlanRunner:
         return self.read(DataFrame(made, self.spark))
 
     def as_scala(self, rows: Any) -> Any:
-        """Return a list of Java's as a sequence of Scala's."""
+        """Return a Java list as a Scala sequence."""
         if self.is_scala_213:
             return self.converters.asScala(rows).toSeq()
         return self.converters.asScalaBufferConverter(rows).asScala().toSeq()
 
     def as_java(self, rows: Any) -> Any:
-        """Return a sequence of Scala's as a list of Java's."""
+        """Return a Scala sequence as a Java list."""
         if self.is_scala_213:
             return self.converters.asJava(rows)
         return self.converters.seqAsJavaListConverter(rows).asJava()
 
     def read(self, frame: DataFrame) -> list[Row]:
-        """Return the rows of a frame, their times in microseconds since 1970."""
+        """Return the rows of a frame, with times in microseconds since 1970."""
         return [
             {name: microseconds(value) if isinstance(value, datetime) else value for name, value in row.items()}
             for row in arrow_table_of(frame).to_pylist()
@@ -337,17 +336,17 @@ class PlanRunner:
 
 
 def _died(query: Any) -> None:
-    """Wait until a query has died."""
+    """Wait until a query has crashed."""
     from pyspark.errors import StreamingQueryException
 
     with contextlib.suppress(StreamingQueryException):
         query.processAllAvailable()
-        raise RuntimeError("a query goes on though it can't write its checkpoint")
+        raise RuntimeError("a query continues although it can't write its checkpoint")
 
 
 @contextlib.contextmanager
 def _held(query: Any) -> Iterator[None]:
-    """Hold the lock under which a query looks for new data."""
+    """Hold the lock that a query needs to search for new data."""
     of_class = query.getClass()
     while of_class is not None:
         for one in of_class.getDeclaredFields():

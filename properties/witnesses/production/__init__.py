@@ -1,1 +1,1 @@
-"""A streaming query that ran in production: its checkpoint, the rows that each batch read, and those that it wrote."""
+"""A streaming query that ran in production: its checkpoint, and the rows that each batch read and wrote."""

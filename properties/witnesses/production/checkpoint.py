@@ -1,8 +1,8 @@
-"""The checkpoint of a streaming query: which micro-batches were committed, and up to where each read its sources.
+"""The checkpoint of a streaming query: its committed micro-batches, and the end of each in its sources.
 
-Sources, of Spark 3.5 to 4.3: `OffsetSeqLog` (one file a micro-batch: a version, the watermark and settings as JSON,
+Sources, of Spark 3.5 to 4.3: `OffsetSeqLog` (one file per micro-batch: a version, the watermark and settings as JSON,
 then the end of each source; version 2 names the sources), `CommitLog`, `FileStreamSourceLog` (the files of each batch
-of a file source; every tenth entry has all before it), `KafkaSourceInitialOffsetWriter`.
+of a file source; every tenth entry contains all earlier files), `KafkaSourceInitialOffsetWriter`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 VERSIONS = {"v1": False, "v2": True}
-"""The versions of the log of offsets that are read, each with whether it names the sources."""
+"""The supported versions of the offset log, each with whether it names the sources."""
 _NAMED = re.compile(r"(\w+):(.*)", re.DOTALL)
 
 
@@ -31,9 +31,9 @@ class CommittedBatch:
 
     Attributes:
         number: Its id, which counts from 0.
-        started_ms: When it began, in milliseconds since 1970.
-        watermark_ms: The watermark that it went by, in milliseconds since 1970; 0 before the first.
-        ends: Up to where it read each source, as the source's own JSON; None: it had read nothing of it.
+        started_ms: Its start, in milliseconds since 1970.
+        watermark_ms: Its watermark, in milliseconds since 1970; 0 before the first watermark.
+        ends: Its end in each source, as the source's own JSON; None if it had read nothing from the source.
     """
 
     number: int
@@ -49,10 +49,10 @@ class Checkpoint:
     Attributes:
         files: Its files.
         query: The id of the query.
-        batches: The committed micro-batches whose logs it still has, in order; at least one.
-        sources: The names of the folders of its sources: numbers, or the sources' names.
-        settings: The settings that the query goes by.
-        running: The id of the micro-batch that isn't committed yet; None: there is none.
+        batches: The committed micro-batches whose logs still exist, in order; at least one.
+        sources: The names of its sources' folders: numbers, or the sources' names.
+        settings: The settings of the query.
+        running: The id of the uncommitted micro-batch; None if there is none.
     """
 
     files: Files
@@ -64,7 +64,7 @@ class Checkpoint:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether it has the logs of all micro-batches; Spark removes all but the last 100."""
+        """Return whether the logs of all micro-batches exist; Spark deletes all except the last 100."""
         return self.batches[0].number == 0
 
     @property
@@ -74,14 +74,14 @@ class Checkpoint:
         return self.is_whole or (isinstance(end, dict) and "logOffset" in end)
 
     def files_read(self, source: str, last: int) -> list[tuple[int, str]]:
-        """Return the files that a file source has read: each with the number of the source's own batch, in order.
+        """Return the files that a file source has read, each with the number of the source's own batch, in order.
 
         Args:
             source: The source's folder.
             last: The source's last batch; -1 for none.
 
         Raises:
-            BadInput: The log of one of its batches is missing, or can't be read.
+            BadInput: The log of one of its batches is missing or unreadable.
         """
         folder = f"sources/{source}"
         names = self.files.names(folder)
@@ -90,7 +90,7 @@ class Checkpoint:
         kept = [number for number in numbered(names) if number > compact]
         if missing := sorted({*range(compact + 1, last + 1)}.difference(kept)):
             raise BadInput(
-                f"{self.files.where(f'{folder}/{missing[0]}')} is missing, which names files that the query has read: "
+                f"{self.files.where(f'{folder}/{missing[0]}')} is missing, but lists files that the query has read: "
                 "copy the whole checkpoint"
             )
         logs += map(str, kept)
@@ -101,7 +101,7 @@ class Checkpoint:
         return sorted(found, key=lambda each: each[0])
 
     def start_of(self, source: str) -> Any:
-        """Return where a source of offsets, such as Kafka, began, as its own JSON; None: it isn't known."""
+        """Return the start of a source with offsets, such as Kafka, as its own JSON; None if unknown."""
         if "0" not in self.files.names(f"sources/{source}"):
             return None
         text = self.files.text(f"sources/{source}/0").lstrip("\0")
@@ -109,16 +109,16 @@ class Checkpoint:
 
 
 def read_checkpoint(spark: SparkSession, path: str) -> Checkpoint:
-    """Read the checkpoint of a query, which may be running: its logs are only read, and each is written once.
+    """Read a query's checkpoint. The query may be running, because each log is written only once.
 
     Raises:
-        BadInput: It is no checkpoint, it is half copied, no batch is committed, or a newer Spark wrote it.
+        BadInput: It isn't a checkpoint, it is incomplete, no batch is committed, or a newer Spark wrote it.
     """
     files = Files(spark, path)
     committed, offsets = (numbered(files.names(log)) for log in ("commits", "offsets"))
     if not offsets:
         raise BadInput(
-            f"{files.where()} is no checkpoint of a streaming query: give its checkpointLocation, the folder with "
+            f"{files.where()} isn't a checkpoint of a streaming query: give its checkpointLocation, the folder with "
             "offsets, commits and sources"
         )
     if not committed:
@@ -127,7 +127,7 @@ def read_checkpoint(spark: SparkSession, path: str) -> Checkpoint:
     kept = [*takewhile(both.__contains__, range(last, -1, -1))][::-1]
     if not kept:
         raise BadInput(
-            f"{files.where()} is half copied: batch {last} is committed, and offsets/{last} is missing: copy the whole "
+            f"{files.where()} is incomplete: batch {last} is committed, but offsets/{last} is missing: copy the whole "
             "folder"
         )
     batches, settings, names = [], {}, []
@@ -135,7 +135,7 @@ def read_checkpoint(spark: SparkSession, path: str) -> Checkpoint:
         version, metadata, *ends = _lines(files, f"offsets/{number}")
         if version not in VERSIONS:
             raise BadInput(
-                f"{files.where(f'offsets/{number}')} has the version {version[:20]!r}, and this streamproof reads "
+                f"{files.where(f'offsets/{number}')} has the version {version[:20]!r}, but this streamproof reads "
                 f"{' and '.join(VERSIONS)}: a newer Spark wrote it"
             )
         if VERSIONS[version]:
@@ -151,34 +151,34 @@ def read_checkpoint(spark: SparkSession, path: str) -> Checkpoint:
 
 
 def last_compact(names: Sequence[str]) -> int:
-    """Return the number of the last entry of a log that has all entries before it; -1: the log has no such entry."""
+    """Return the number of the last log entry that contains all earlier entries; -1 if there is none."""
     return max((int(name.removesuffix(".compact")) for name in names if name.endswith(".compact")), default=-1)
 
 
 def entries(files: Files, name: str, least: int = 0) -> list[Any]:
-    """Return the entries of a log's file, each a line of JSON behind the line with the version.
+    """Return the entries of a log's file: the JSON lines after the line with the version.
 
     Args:
         files: The files.
         name: The name of the log's file.
-        least: The number of entries that it has at least.
+        least: The smallest number of its entries.
 
     Raises:
-        BadInput: It is cut off, or an entry is no JSON.
+        BadInput: The file is truncated, or an entry isn't JSON.
     """
     return [_json(files, name, line) for line in _lines(files, name, 1 + least)[1:]]
 
 
 def _lines(files: Files, name: str, least: int = 2) -> list[str]:
-    """Return the lines of a log, at least so many.
+    """Return the lines of a log, at least the given number.
 
     Raises:
-        BadInput: It has fewer, as a file that wasn't copied whole.
+        BadInput: The log contains fewer lines, because the file was copied incompletely.
     """
     lines = files.text(name).split("\n")
     lines = lines[:-1] if lines[-1] == "" else lines
     if len(lines) < least:
-        raise BadInput(f"{files.where(name)} is cut off: copy the whole checkpoint")
+        raise BadInput(f"{files.where(name)} is truncated: copy the whole checkpoint")
     return lines
 
 
@@ -186,4 +186,4 @@ def _json(files: Files, name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise BadInput(f"{files.where(name)} is no log of Spark's, or cut off: {text[:40]!r}") from None
+        raise BadInput(f"{files.where(name)} isn't a Spark log, or is truncated: {text[:40]!r}") from None

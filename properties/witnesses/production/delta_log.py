@@ -1,7 +1,7 @@
-"""The log of a Delta table: the actions of its versions, and the files that it has at a version.
+"""The log of a Delta table: the actions of its versions, and its files at a version.
 
-Source: the Delta transaction log protocol. Every so often a checkpoint has all actions that still count, as Parquet;
-versions before it are removed from the log after `delta.logRetentionDuration`.
+Source: the Delta transaction log protocol. From time to time a checkpoint stores all valid actions as Parquet; earlier
+versions are deleted from the log after `delta.logRetentionDuration`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .reading import reported_reading
 LOG = "_delta_log"
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d+\.(\d+))?\.parquet")
 DeltaAction: TypeAlias = dict[str, Any]
-"""An action: its kind with what it says."""
+"""An action: its kind and its content."""
 
 
 class DeltaLog:
@@ -37,27 +37,29 @@ class DeltaLog:
         """Return the actions of a version; its file is read once.
 
         Raises:
-            BadInput: The log no longer has it, or it can't be read.
+            BadInput: The version is no longer in the log, or is unreadable.
         """
         if version in self._read:
             return self._read[version]
         if version not in self.versions:
             raise BadInput(
-                f"{self.files.where(LOG)} no longer has version {version:,} of the table: raise the table's "
+                f"{self.files.where(LOG)} no longer contains version {version:,} of the table: raise the table's "
                 "delta.logRetentionDuration, and judge a later run"
             )
         name = f"{LOG}/{version:020d}.json"
         try:
             actions = [json.loads(line) for line in self.files.text(name).splitlines() if line]
         except ValueError:
-            raise BadInput(f"{self.files.where(name)} is no log of a Delta table, or cut off: copy all of it") from None
+            raise BadInput(
+                f"{self.files.where(name)} isn't a Delta table's log, or is truncated: copy the whole log"
+            ) from None
         return self._read.setdefault(version, actions)
 
     def snapshot(self, version: int) -> tuple[list[DeltaAction], DeltaAction]:
-        """Return the files that the table has at a version, in a stream's order, and its metadata.
+        """Return the files of the table at a version, in a stream's order, and its metadata.
 
         Raises:
-            BadInput: The log no longer says it.
+            BadInput: The version is no longer in the log.
         """
         files: dict[tuple[str, str], DeltaAction] = {}
         metadata: DeltaAction = {}
@@ -69,11 +71,11 @@ class DeltaLog:
                     files[key] = action["add"]
                 else:
                     files.pop(key, None)
-        # As DeltaSourceSnapshot sorts them.
+        # The same order as DeltaSourceSnapshot.
         return sorted(files.values(), key=lambda add: (add["modificationTime"], add["path"].encode())), metadata
 
     def _until(self, version: int) -> Iterator[DeltaAction]:
-        """Yield the actions by which a version follows: from a checkpoint, or from the first version."""
+        """Yield the actions that lead to a version, from a checkpoint or from the first version."""
         parts: dict[tuple[int, int], list[str]] = {}
         for name in self.names:
             match = _CHECKPOINT.fullmatch(name)
@@ -97,5 +99,5 @@ class DeltaLog:
 
 
 def changing(actions: Iterable[DeltaAction], kind: str) -> list[DeltaAction]:
-    """Return the actions of a kind that change the table's rows; moving rows to other files changes nothing."""
+    """Return the actions of a kind that change the table's rows; moving rows to other files changes none."""
     return [action[kind] for action in actions if kind in action and action[kind].get("dataChange", True)]

@@ -1,8 +1,8 @@
 """The rows that a query has read from a Delta table.
 
-Source: Delta's `DeltaSource` and `DeltaSourceOffset`. An offset has a version of the table and the index of a file in
-it. A query reads first the files that the table has at a version, by time and name; then the files that each later
-version adds, in the order of its log.
+Source: Delta's `DeltaSource` and `DeltaSourceOffset`. An offset contains a version of the table and the index of a file
+in it. A query first reads the table's files at a version, by time and name; then the files that each later version
+adds, in the order of its log.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .files import Files
 from .reading import Again, ReadSource, in_order, reported_reading, with_time
 
 NEWEST_OFFSET = 3
-"""The newest version of Delta's offsets that is read."""
+"""The newest supported version of Delta's offsets."""
 BASE = -1
 """The index before all files of a version."""
 CHANGES, DELETES = "ignoreChanges", "ignoreDeletes"
@@ -37,8 +37,9 @@ class Offset(NamedTuple):
 
     Attributes:
         version: The version.
-        ordinal: The index of the last file that was read of it.
-        is_initial: Whether it is among the files that the table had at the version, and not among those that it adds.
+        ordinal: The index of the last file read from it.
+        is_initial: Whether the file belongs to the table's files at the version, rather than to the files that the
+            version adds.
     """
 
     version: int
@@ -50,8 +51,8 @@ def read_delta(place: ReadSource) -> Again:
     """Read the rows of a Delta table that each micro-batch has read.
 
     Raises:
-        BadInput: It isn't said where the table is, it is another table, or files are gone; or it has deletion vectors
-            or a mapping of columns.
+        BadInput: The table's location is unknown, it is another table, or files are deleted; or it uses deletion
+            vectors or column mapping.
     """
     table = _Table(place)
     return table.rows([(number, add) for number, add in table.files() if table.takes(add)])
@@ -65,7 +66,7 @@ class _Table:
         self.options = {name.lower(): value for name, value in place.reading.options.items()}
         if "path" not in self.options:
             raise BadInput(
-                f"{self.name} was read from a Delta table: say where it is, "
+                f"{self.name} was read from a Delta table: give its location, "
                 f'reads={{"{place.source.name}": {{"format": "delta", "path": "s3a://…/table"}}}}'
             )
         if any(name in self.options for name in _FEED):
@@ -73,14 +74,14 @@ class _Table:
         starting = self.options.get("startingversion")
         if "startingtimestamp" in self.options or not (starting is None or starting.isdecimal()):
             raise BadInput(
-                f"{self.name}: reads has another start than a version: give the number of the version with which the "
+                f"{self.name}: reads doesn't start at a version: give the number of the version at which the "
                 'query began, as "startingVersion": "12"'
             )
         self.starting = None if starting is None else int(starting)
         self.ends = [end and self._offset(end) for end in place.ends]
         self.log = DeltaLog(Files(place.spark, self.options["path"]))
         if not self.log.names:
-            raise BadInput(f"{self.log.files.where()} is no Delta table: give the folder with its _delta_log")
+            raise BadInput(f"{self.log.files.where()} isn't a Delta table: give the folder with its _delta_log")
         self.exclude = re.compile(self.options["excluderegex"]) if "excluderegex" in self.options else None
         self.metadata = self._metadata()
 
@@ -88,8 +89,8 @@ class _Table:
         version = end.get("sourceVersion", 1)
         if version > NEWEST_OFFSET:
             raise BadInput(
-                f"{self.place.checkpoint.files.where()} has Delta's offsets of version {version}, and this streamproof "
-                f"reads them up to version {NEWEST_OFFSET}: a newer Delta wrote them"
+                f"{self.place.checkpoint.files.where()} contains Delta's offsets of version {version}, but this "
+                f"streamproof reads them up to version {NEWEST_OFFSET}: a newer Delta wrote them"
             )
         return Offset(end["reservoirVersion"], end["index"], end["isStartingVersion"])
 
@@ -97,36 +98,36 @@ class _Table:
         """Return the table's metadata at the end.
 
         Raises:
-            BadInput: It is another table, or has names or columns that can't be read.
+            BadInput: It is another table, or uses unsupported names or columns.
         """
         _, metadata = self.log.snapshot(self.log.versions[-1] if self.log.versions else 0)
         where, source = self.log.files.where(), self.place.source
         (id_read,) = {end["reservoirId"] for end in self.place.ends if end}
         if metadata.get("id") != id_read:
             raise BadInput(
-                f"{where} is the Delta table {metadata.get('id')}, and the query has read the table {id_read}: give "
-                "that table's path, as it was before it was made again"
+                f"{where} is the Delta table {metadata.get('id')}, but the query has read the table {id_read}: give "
+                "the path of the table that the query has read"
             )
         if metadata.get("configuration", {}).get("delta.columnMapping.mode", "none") != "none":
             raise BadInput(
-                f"{where} maps the names of its columns (delta.columnMapping.mode), which can't be read yet: judge the "
-                "job with check_job"
+                f"{where} maps the names of its columns (delta.columnMapping.mode), which isn't supported yet: judge "
+                "the job with check_job"
             )
         columns = StructType.fromJson(json.loads(metadata["schemaString"])).names
         missing = [name for name in source.wire_schema.names if name not in columns]
         if missing:
             raise BadInput(
-                f"{where} has the columns {', '.join(columns)}, and not {', '.join(missing)}: give the Input the "
-                "table's columns"
+                f"{where} has the columns {', '.join(columns)}, but not {', '.join(missing)}: declare the table's "
+                "columns in the Input"
             )
         return metadata
 
     def takes(self, add: DeltaAction) -> bool:
-        """Return whether the query has read a file: it may exclude files by their names."""
+        """Return whether the query has read a file; it may exclude files by their names."""
         return self.exclude is None or self.exclude.search(add["path"]) is None
 
     def files(self) -> Iterator[tuple[int, DeltaAction]]:
-        """Yield the files that each micro-batch has read, with the number of the batch."""
+        """Yield the files that each micro-batch has read, with the batch's number."""
         start: Offset | None = None
         for batch, end in zip(self.place.checkpoint.batches, self.ends, strict=True):
             if end is None or end == start:
@@ -135,13 +136,13 @@ class _Table:
             start = end
 
     def _start(self, end: Offset) -> Offset:
-        """Return where a query began whose first micro-batch with rows has an end."""
+        """Return the start of a query whose first micro-batch with rows has the given end."""
         if self.starting is not None:
             return Offset(self.starting, BASE, False)
         return Offset(end.version if end.is_initial else end.version - 1, BASE, True)
 
     def _between(self, start: Offset, end: Offset) -> Iterator[DeltaAction]:
-        """Yield the files after a position up to another."""
+        """Yield the files after one position, up to another position."""
         version = start.version
         if start.is_initial:
             files, _ = self.log.snapshot(version)
@@ -157,10 +158,10 @@ class _Table:
             )
 
     def _added(self, version: int) -> list[DeltaAction]:
-        """Return the files that the query takes of a version.
+        """Return the files that the query reads from a version.
 
         Raises:
-            BadInput: It removes rows, and the query's options don't say how it went on.
+            BadInput: The version deletes rows, and the query's options don't define how it continued.
         """
         actions = self.log.actions(version)
         added, removed = (changing(actions, kind) for kind in ("add", "remove"))
@@ -173,24 +174,24 @@ class _Table:
             return added
         raise BadInput(
             f"version {version:,} of {self.log.files.where()} {'changes' if added else 'removes'} rows, which a query "
-            f'reads with an option alone: name the query\'s option in reads, such as "{needed[-1]}": "true"'
+            f'only reads with an option: set the query\'s option in reads, such as "{needed[-1]}": "true"'
         )
 
     def _is_set(self, option: str) -> bool:
         return str(self.options.get(option.lower(), "false")).lower() == "true"
 
     def rows(self, files: Sequence[tuple[int, DeltaAction]]) -> Iterable[tuple[int, Row]]:
-        """Return the rows of files, each with the number of its micro-batch.
+        """Return the rows of files, each with its micro-batch's number.
 
         Raises:
-            BadInput: A file is gone, or rows of it are marked as removed.
+            BadInput: A file is deleted, or some of its rows are marked as deleted.
         """
         source, where = self.place.source, self.log.files.where()
         marked = next((add["path"] for _, add in files if add.get("deletionVector")), None)
         if marked is not None:
             raise BadInput(
-                f"{where}: rows of {marked} are marked as removed by a deletion vector, which can't be read yet: judge "
-                "the job with check_job"
+                f"{where}: rows of {marked} are marked as removed by a deletion vector, which isn't supported yet: "
+                "judge the job with check_job"
             )
         numbers: dict[str, list[int]] = {}
         partitions: dict[str, Mapping[str, str | None]] = {}
@@ -221,7 +222,7 @@ class _Table:
     def _partition_values(
         self, name: str, schema: StructType, partitions: Mapping[str, Mapping[str, str | None]]
     ) -> dict[str | None, Any]:
-        """Return the values of a column that the files don't have, by their texts in the log."""
+        """Return the values of a column that isn't in the files, from their texts in the log."""
         from pyspark.sql import functions as F
 
         texts = sorted({text for of_file in partitions.values() if (text := of_file.get(name)) is not None})

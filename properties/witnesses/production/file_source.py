@@ -12,12 +12,12 @@ from .reading import Again, ReadSource, format_of, in_order, reported_reading, w
 
 
 def read_files(place: ReadSource) -> Again:
-    """Read the rows of a file source, whose own log names all files that it has ever read.
+    """Read the rows of a file source, whose own log lists all files that it has ever read.
 
-    Before the checkpoint's first micro-batch the source's own batches count; each was a micro-batch.
+    Before the checkpoint's first micro-batch the source's own batches count as micro-batches.
 
     Raises:
-        BadInput: A file or a log can't be read, or a format isn't known.
+        BadInput: A file or a log is unreadable, or a format is unknown.
     """
     checkpoint, first = place.checkpoint, place.first
     ends = [(end or {}).get("logOffset", -1) for end in place.ends]
@@ -25,15 +25,15 @@ def read_files(place: ReadSource) -> Again:
     numbers: dict[str, int] = {}
     for own, path in checkpoint.files_read(place.folder, ends[-1]):
         if own > ends[-1]:
-            continue  # a micro-batch that isn't committed
-        # Of batches up to the first whose log is kept, the order alone is known.
+            continue  # an uncommitted micro-batch
+        # For batches up to the first kept log, only the order is known.
         before = first > 0 and own <= begins
         numbers[path] = own - begins + first - 1 if before else checkpoint.batches[bisect_left(ends, own)].number
     return _rows(place, numbers)
 
 
 def _rows(place: ReadSource, numbers: Mapping[str, int]) -> Again:
-    """Return the rows of files, each with the number of its micro-batch."""
+    """Return the rows of files, each with its micro-batch's number."""
     source, reading, paths = place.source, place.reading, [*numbers]
     if not paths:
         return []

@@ -1,4 +1,4 @@
-"""Reads files on any file system that Spark knows; nothing is ever written there."""
+"""Reads files on any file system that Spark supports, and writes nothing."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ class Files:
     """The files below a folder.
 
     Args:
-        spark: The session, whose Hadoop configuration says how file systems are reached.
+        spark: The session, whose Hadoop configuration gives access to file systems.
         root: The folder: a path, or an address such as `s3a://bucket/checkpoints/totals`.
 
     Raises:
-        BadInput: Its file system isn't known, or can't be reached.
+        BadInput: The file system is unknown or unreachable.
     """
 
     def __init__(self, spark: SparkSession, root: str) -> None:
-        # Java may run in another working directory than Python does now.
+        # Java's working directory may differ from Python's current one.
         root = os.path.abspath(root) if os.path.exists(root) else root
         self.spark, self.root = spark, root.rstrip("/") or root
         self.jvm: Any = spark._jvm
         self.system = self._of_java(lambda: self._path("").getFileSystem(spark._jsc.hadoopConfiguration()))
 
     def names(self, folder: str = "") -> list[str]:
-        """Return the names of the files and folders in a folder, sorted; none if there is no such folder."""
+        """Return the names of the files and folders in a folder, sorted; none if the folder is missing."""
         path = self._path(folder)
         if not self._of_java(lambda: self.system.exists(path)):
             return []
@@ -42,7 +42,7 @@ class Files:
         """Return the text of a file.
 
         Raises:
-            BadInput: It can't be read.
+            BadInput: The file is unreadable.
         """
 
         def read() -> str:
@@ -56,11 +56,11 @@ class Files:
 
     @property
     def address(self) -> str:
-        """The folder's whole address, as Spark's logs have it."""
+        """Return the folder's complete address, as in Spark's logs."""
         return str(self.system.makeQualified(self._path("")).toUri().toString())
 
     def where(self, name: str = "") -> str:
-        """Return the path of a file as messages say it."""
+        """Return a file's path for messages."""
         return visible(f"{self.root}/{name}" if name else self.root)
 
     def _path(self, name: str) -> Any:
@@ -77,5 +77,5 @@ class Files:
 
 
 def numbered(names: list[str]) -> list[int]:
-    """Return the numbers among the names of the files of one of Spark's logs, in order."""
+    """Return the numbers among the file names of a Spark log, in order."""
     return sorted(int(name) for name in names if name.isdecimal())

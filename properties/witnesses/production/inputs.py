@@ -26,9 +26,8 @@ class BatchesRead:
 
     Attributes:
         batches: The rows of each batch, in order.
-        numbers: The id of each batch's micro-batch; None: it ended with the first that the checkpoint still has, or
-            before it.
-        unreadable: The number of records whose payload is no row.
+        numbers: The id of each batch's micro-batch; None for batches up to the first micro-batch in the checkpoint.
+        unreadable: The number of records whose payload isn't a row.
     """
 
     batches: Sequence[tuple[Arrival, ...]]
@@ -37,21 +36,21 @@ class BatchesRead:
 
 
 def sources_by_input(checkpoint: Checkpoint, plan: Plan, sources: Sequence[Source]) -> dict[str, str]:
-    """Return the folder of the checkpoint's source for each input, by the input's name.
+    """Return the checkpoint's source folder for each input, by the input's name.
 
     Raises:
-        BadInput: The job has other sources than the checkpoint.
+        BadInput: The job's sources differ from the checkpoint's.
     """
     where, names = checkpoint.files.where(), [source.name for source in sources]
     if not all(name.isdecimal() for name in checkpoint.sources):
         unknown = [name for name in names if name not in checkpoint.sources]
         if unknown or len(names) != len(checkpoint.sources):
             raise BadInput(
-                f"{where} has the sources {', '.join(checkpoint.sources)}, and the inputs are {', '.join(names)}: "
-                "name each Input as the job names its source"
+                f"{where} has the sources {', '.join(checkpoint.sources)}, but the inputs are {', '.join(names)}: "
+                "give each Input the name of its source in the job"
             )
         return {name: name for name in names}
-    # The check's own clock is a source of the plan, too; it has none of an input's columns.
+    # The check's own clock is also a source of the plan, without any input's columns.
     by_columns = [[source.name for source in sources if [*source.wire_schema.names] == [*one]] for one in plan.sources]
     order = [found for found in by_columns if found]
     left, chosen = [*names], []
@@ -64,7 +63,8 @@ def sources_by_input(checkpoint: Checkpoint, plan: Plan, sources: Sequence[Sourc
     if len(chosen) != len(checkpoint.sources):
         count = len(checkpoint.sources)
         raise BadInput(
-            f"{where} is of a query with {count} source{'s' * (count != 1)}, and the job has {len(chosen)}: give the "
+            f"{where} belongs to a query with {count} source{'s' * (count != 1)}, but the job has {len(chosen)}: give "
+            "the "
             "checkpoint of this job, and one Input for each source"
         )
     return dict(zip(chosen, checkpoint.sources, strict=True))
@@ -82,9 +82,9 @@ def read_inputs(
     Args:
         spark: The session.
         checkpoint: The query's checkpoint.
-        folders: The checkpoint's source of each input, as `sources_by_input` returns it.
+        folders: The checkpoint's source folder of each input, from `sources_by_input`.
         sources: The job's inputs.
-        readings: How each input is read.
+        readings: How to read each input.
 
     Raises:
         BadInput: A source can't be read again.
@@ -108,10 +108,10 @@ def read_inputs(
 
 
 def _reader(place: ReadSource) -> Callable[[ReadSource], Again]:
-    """Return the function that reads a source; the source's offsets say which.
+    """Return the function that reads a source, according to the source's offsets.
 
     Raises:
-        BadInput: It is a source that can't be read again.
+        BadInput: The kind of source can't be read again.
     """
     end = next((end for end in reversed(place.ends) if end is not None), None)
     if end is None or (isinstance(end, dict) and "logOffset" in end):
@@ -121,6 +121,6 @@ def _reader(place: ReadSource) -> Callable[[ReadSource], Again]:
     if isinstance(end, dict) and end and all(isinstance(one, dict) for one in end.values()):
         return read_kafka
     raise BadInput(
-        f"{place.checkpoint.files.where()}: source {place.folder} has the offset {json.dumps(end)[:60]}, and files, "
-        "Kafka and Delta tables are the sources that can be read again: judge such a job with check_job"
+        f"{place.checkpoint.files.where()}: source {place.folder} has the offset {json.dumps(end)[:60]}, but only "
+        "files, Kafka and Delta tables can be read again: judge this job with check_job"
     )

@@ -15,14 +15,14 @@ from .reading import Again, ReadSource, reported_reading, with_time
 
 KAFKA = "kafka"
 EARLIEST = -2
-"""The offset at which a partition begins that came later."""
+"""The start offset of a partition that was added later."""
 
 
 def read_kafka(place: ReadSource) -> Again:
-    """Read the records of a Kafka source; the offsets of each micro-batch say which records it has read.
+    """Read the records of a Kafka source, using the offsets of each micro-batch.
 
     Raises:
-        BadInput: It isn't said where the broker is, records are gone, or the input's payload isn't JSON.
+        BadInput: The broker's address is unknown, records are deleted, or the input's payload isn't JSON.
     """
     source, reading, checkpoint = place.source, place.reading, place.checkpoint
     encoding = source.encoding
@@ -33,7 +33,7 @@ def read_kafka(place: ReadSource) -> Again:
         )
     if not any(name.lower() == "kafka.bootstrap.servers" for name in reading.options):
         raise BadInput(
-            f"input {source.name} was read from Kafka: say where the broker is, "
+            f"input {source.name} was read from Kafka: give the broker's address, "
             f'reads={{"{source.name}": {{"format": "kafka", "kafka.bootstrap.servers": "host:9092"}}}}'
         )
     start, last = checkpoint.start_of(place.folder), place.ends[-1]
@@ -51,7 +51,7 @@ def read_kafka(place: ReadSource) -> Again:
 
 
 def _records(place: ReadSource, begins: Mapping[str, Any], ends: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the records between offsets, in the order of their times."""
+    """Return the records between offsets, ordered by time."""
     from pyspark.sql import functions as F
 
     assert place.source.encoding is not None

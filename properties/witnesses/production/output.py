@@ -1,4 +1,4 @@
-"""The rows that a query has written, by micro-batch where the sink's own log says it."""
+"""The rows that a query has written, by micro-batch if the sink's own log contains it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 OutputTarget: TypeAlias = "str | Callable[[SparkSession], DataFrame]"
-"""The folder of a sink's files or of a Delta table; or a function that reads the table at the end."""
+"""The folder of a sink's files or of a Delta table; or a function that reads the final table."""
 SINK_LOG = "_spark_metadata"
 _TYPED = ("parquet", "orc", "avro")
-"""Formats of files that know the types of their columns."""
+"""File formats with typed columns."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Written:
     """The rows that a query has written.
 
     Attributes:
-        rows: The rows, of committed batches alone where the sink's log says of which batch they are.
-        batches: The id of each row's micro-batch; None: it isn't known.
-        about: Whether those ids follow from the times of the files, so that they may be one off.
+        rows: The rows; only those of committed batches if the sink's log contains each row's batch.
+        batches: The id of each row's micro-batch; None if unknown.
+        about: Whether those ids are estimated from the times of the files, so that they may be off by one.
     """
 
     rows: Sequence[Row]
@@ -44,23 +44,23 @@ class Written:
 
     @property
     def has_batches(self) -> bool:
-        """Return whether the micro-batch of each row is known for sure."""
+        """Return whether the micro-batch of each row is certain."""
         return not self.about and None not in self.batches
 
 
 def read_output(
     spark: SparkSession, target: OutputTarget, checkpoint: Checkpoint, schema: StructType | None
 ) -> Written:
-    """Read what a query has written.
+    """Read the rows that a query has written.
 
     Args:
         spark: The session.
         target: The folder, or the function that reads the table.
         checkpoint: The query's checkpoint.
-        schema: The columns of the job's result, for formats without types; None: they aren't known.
+        schema: The columns of the job's result, for formats without types; None if unknown.
 
     Raises:
-        BadInput: It is neither a folder of Spark's file sink nor a Delta table, or can't be read.
+        BadInput: It is neither a folder of Spark's file sink nor a Delta table, or is unreadable.
     """
     if not isinstance(target, str):
         table = rows_of(called(target, [spark], []))
@@ -88,9 +88,9 @@ def read_output(
 
 
 def _of_sink(files: Files, checkpoint: Checkpoint) -> tuple[dict[str, int | None], bool]:
-    """Return the files that the file sink's log names, with their batches, and whether these are reckoned from times.
+    """Return the files in the file sink's log, with their batches, and whether the batches are estimated from times.
 
-    Every tenth entry of the log has the files of all batches before it, without their batches.
+    Every tenth log entry contains all earlier files, without their batches.
     """
     found: dict[str, int | None] = {}
     names = files.names(SINK_LOG)
@@ -101,8 +101,8 @@ def _of_sink(files: Files, checkpoint: Checkpoint) -> tuple[dict[str, int | None
     about = False
     if compact > checkpoint.batches[-1].number:
         raise BadInput(
-            f"{files.where()}: batch {compact:,} has written and isn't committed, and the sink's log doesn't tell its "
-            "files from the others: judge again once the query has gone on, or has ended"
+            f"{files.where()}: batch {compact:,} has written files but isn't committed, and the sink's log doesn't "
+            "identify its files: judge again once the query has continued or ended"
         )
     if compact >= 0:
         for entry in entries(files, f"{SINK_LOG}/{compact}.compact"):
@@ -115,9 +115,10 @@ def _of_sink(files: Files, checkpoint: Checkpoint) -> tuple[dict[str, int | None
 
 
 def _of_delta(files: Files, query: str) -> dict[str, int | None] | None:
-    """Return the files that a query has appended to a Delta table, with their batches; None: the log doesn't say it.
+    """Return the files that a query has appended to a Delta table, with their batches; None if the log lacks them.
 
-    It doesn't where rows were changed or removed, others wrote to the table, or the log's beginning was removed.
+    The log doesn't contain them if rows were changed or deleted, others wrote to the table, or the log's beginning was
+    deleted.
     """
     log = DeltaLog(files)
     if not log.versions or log.versions[0] != 0:

@@ -1,4 +1,4 @@
-"""How the rows of a source are read again, in the order in which the query has read them."""
+"""Reading the rows of a source again, in the order in which the query has read them."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ FORMATS = {
     "parquet": "parquet",
     "txt": "text",
 }
-"""Spark's formats by the ends of files' names."""
+"""Spark's formats by file extension."""
 COMPRESSED = ("gz", "bz2", "zst", "snappy", "lz4", "deflate")
 FILE, BLOCK, NUMBER = "__streamproof_file", "__streamproof_block", "__streamproof_number"
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a source is read again.
+    """How to read a source again.
 
     Attributes:
-        format: Spark's format; None: by the ends of the files' names.
+        format: Spark's format; None for the format of the files' extensions.
         options: The reader's options.
     """
 
@@ -53,14 +53,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class ReadSource:
-    """A source of a query: where it is read again, and how.
+    """A source of a query, with the place and the way to read it again.
 
     Attributes:
         spark: The session.
         checkpoint: The query's checkpoint.
-        folder: The name of the source's folder in it.
+        folder: The name of the source's folder in the checkpoint.
         source: The input.
-        reading: How it is read.
+        reading: How to read it.
     """
 
     spark: SparkSession
@@ -71,12 +71,12 @@ class ReadSource:
 
     @property
     def first(self) -> int:
-        """The id of the first micro-batch whose logs the checkpoint has; it ends where it says, but begins anywhere."""
+        """Return the id of the first micro-batch whose logs exist; the log contains its end, but not its start."""
         return self.checkpoint.batches[0].number
 
     @property
     def ends(self) -> list[Any]:
-        """Up to where each micro-batch has read the source, as the source's own JSON; None: it had read nothing."""
+        """Return each micro-batch's end in the source, as the source's own JSON; None if it had read nothing."""
         return [batch.ends.get(self.folder) for batch in self.checkpoint.batches]
 
 
@@ -93,7 +93,7 @@ def in_order(frame: DataFrame, paths: Sequence[str]) -> tuple[pa.Table, list[str
 
     Args:
         frame: The frame that reads them.
-        paths: The paths of the files as Spark's logs have them.
+        paths: The paths of the files, as in Spark's logs.
     """
     from pyspark.sql import functions as F
 
@@ -109,15 +109,15 @@ def in_order(frame: DataFrame, paths: Sequence[str]) -> tuple[pa.Table, list[str
 
 
 def _plain(path: str) -> str:
-    """Return a file's address in one form: Spark writes `file:///tmp/a%20b`, and `file:/tmp/a%20b` elsewhere."""
+    """Return a file's address in a normal form: Spark writes `file:///tmp/a%20b`, and `file:/tmp/a%20b` elsewhere."""
     return re.sub("^([A-Za-z][A-Za-z0-9+.-]*):/+", r"\1:/", unquote(path))
 
 
 def format_of(where: str, name: str, paths: Sequence[str]) -> str:
-    """Return Spark's format of files by the ends of their names.
+    """Return Spark's format of files from their extensions.
 
     Raises:
-        BadInput: They have several formats, or none that is known.
+        BadInput: They have several formats, or none is known.
     """
     found = set()
     for path in paths:
@@ -126,17 +126,17 @@ def format_of(where: str, name: str, paths: Sequence[str]) -> str:
     if len(found) == 1 and "" not in found:
         return found.pop()
     raise BadInput(
-        f"{where}: the names of the files of {visible(name)} don't say their format, such as "
+        f"{where}: the file names of {visible(name)} don't show the format, such as "
         f'{visible(PurePosixPath(paths[0]).name)}: give it, reads={{"{name}": "json"}}'
     )
 
 
 @contextlib.contextmanager
 def reported_reading(what: str) -> Iterator[None]:
-    """Raise `BadInput` if Spark can't read within it.
+    """Raise `BadInput` if Spark can't read the rows in the block.
 
     Args:
-        what: What messages call the read rows.
+        what: The name of the rows in messages.
     """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -150,11 +150,11 @@ def reported_reading(what: str) -> Iterator[None]:
                 f"{what} can't be read again: {said}; restore the file: the run can't be judged without the rows that "
                 "it read"
             ) from None
-        raise BadInput(f"{what} can't be read again: {said}; mend how it is read") from None
+        raise BadInput(f"{what} can't be read again: {said}; correct reads=") from None
 
 
 def _root(error: Any) -> str:
-    """Return the text of an error; if it is Java's, of its first cause."""
+    """Return the text of an error; for a Java error, the text of its root cause."""
     java = getattr(error, "java_exception", None)
     return str(error) if java is None else str(first_cause(java).toString())
 

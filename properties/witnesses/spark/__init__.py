@@ -1,1 +1,1 @@
-"""The witnesses that run in a streaming query on Spark."""
+"""The witnesses that run streaming queries on Spark."""

@@ -1,4 +1,4 @@
-"""The answers of a run on Spark: the outcomes of its histories, their state at the end, and rewritten rows."""
+"""The results of a run on Spark: the outcomes of its histories, their final state, and rewritten rows."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Label(NamedTuple):
 
     Attributes:
         batch: The batch.
-        key: The key, as the reference emits it.
+        key: The key in the reference's form.
         change: `update`, `tombstone` or `dropped`.
-        cause: The number (from 0) of the record in its history that set it off; None: the clock did.
-        timestamp: The reported event time of a dropped record (ms); a change's is in its changelog.
+        cause: The number (from 0) of the record in its history that caused the change; None if the clock caused it.
+        timestamp: The reported event time of a dropped record (ms); a change's event time is in its changelog.
     """
 
     batch: int
@@ -37,7 +37,7 @@ class StoredState(NamedTuple):
     """The stored state of a key.
 
     Attributes:
-        key: The key; its first part, if it has several.
+        key: The key, or its first part if it has several.
         fields: The fields that its logic has packed; for an operator in stages, the fields of one stage.
     """
 
@@ -47,18 +47,18 @@ class StoredState(NamedTuple):
 
 @dataclass
 class Answers:
-    """The answers for histories that were run in one way, history by history.
+    """The results of histories that ran in one way, history by history.
 
     Attributes:
         outcomes: The outcome of each.
-        left: The state of each at the end, by key and stage, if it was read.
-        rewritten: For each, the keys whose rows a batch wrote differently when it ran again after a crash.
+        left: The final state of each history, by key and stage, if it was read.
+        rewritten: For each history, the keys whose rows a repeated batch wrote differently after a crash.
         replayed: The number of batches that ran again after a crash.
-        partitions: The least number of shuffle partitions with state.
-        emitting: The least number of partitions that emitted something, if that is known.
-        without_keys: The least number of partitions without a key, if that is known.
+        partitions: The smallest number of shuffle partitions with state.
+        emitting: The smallest number of partitions with output, if known.
+        without_keys: The smallest number of partitions without keys, if known.
         queries: The number of queries.
-        labels: The labels of each history's changes, in order; empty if they aren't known.
+        labels: The labels of each history's changes, in order; empty if unknown.
     """
 
     outcomes: list[Outcome]
@@ -72,7 +72,7 @@ class Answers:
     without_keys: int = 0
 
     def part(self, start: int, count: int) -> Answers:
-        """Return the share of `count` histories from `start` on."""
+        """Return the results of `count` histories from `start` on."""
         share = slice(start, start + count)
         return replace(
             self,
@@ -84,12 +84,12 @@ class Answers:
 
 
 def of_query(outcomes: Sequence[Outcome], output: StreamOutput, is_left: Callable[[Sequence[Any]], bool]) -> Answers:
-    """Return the answers of a query over typed columns, history by history.
+    """Return the results of a query over typed columns, history by history.
 
     Args:
         outcomes: The outcome of each history.
         output: The query's output, and its state.
-        is_left: Whether a key's stored fields count as left.
+        is_left: Whether a key's stored fields count as remaining state.
     """
     left: list[list[StoredState]] = [[] for _ in outcomes]
     for (key,), fields, _ in stored_in(output.leftover):
@@ -105,7 +105,7 @@ def of_query(outcomes: Sequence[Outcome], output: StreamOutput, is_left: Callabl
 
 
 def _owned(key: Key | None) -> tuple[int, str] | None:
-    """Return whose a key is, as `owner`; a history with a null key is alone in its query."""
+    """Return the history of a key, like `owner`; a history with a null key is alone in its query."""
     return (0, str(key)) if key is None else owner(key)
 
 

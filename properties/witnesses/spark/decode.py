@@ -1,4 +1,4 @@
-"""Read a query's output as the entries of a changelog."""
+"""Read a query's output as changelog entries."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .query import StreamOutput
 def entries_of(
     output: StreamOutput, decode: Callable[[Any], Any], keys: Callable[[pa.Table], list[Key | None]] = of_key_column
 ) -> list[Entry]:
-    """Return a query's output as entries at batch grain, each key's in order.
+    """Return a query's output as entries at batch grain, each key's entries in order.
 
     Args:
         output: The query's output.
-        decode: Takes a written value; returns the value of a change.
-        keys: Takes a batch's table; returns the key of each row.
+        decode: A function from a written value to the value of a change.
+        keys: A function from a batch's table to the key of each row.
     """
     return [entry for batch, table in output.batches for entry in _entries(batch, table, decode, keys(table))]
 
 
 def _entries(batch: int, table: pa.Table, decode: Callable[[Any], Any], keys: Sequence[Key | None]) -> Iterator[Entry]:
     if "ordinal" in table.column_names:
-        # A key's changes lie in one group of rows, which a sort by their number keeps together in order.
+        # A key's changes are in one group of rows, and a sort by number restores their order.
         order = sorted(range(table.num_rows), key=table.column("ordinal").to_pylist().__getitem__)
     else:
         order = list(range(table.num_rows))
@@ -50,7 +50,7 @@ def _entries(batch: int, table: pa.Table, decode: Callable[[Any], Any], keys: Se
 
 
 def milliseconds_of(column: Any) -> list[Any]:
-    """Return a column of times in ms; times that aren't whole, which no operator of ours emits, as fractions."""
+    """Return a column of times in ms; times that aren't whole, which none of our operators emits, become fractions."""
     if not pa.types.is_timestamp(column.type):
         return list(column.to_pylist())
     exact = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_pylist()

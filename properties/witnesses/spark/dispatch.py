@@ -1,4 +1,4 @@
-"""Pass each key of a shared query to the logic of its history, in the runtime of production."""
+"""Pass each key of a shared query to the logic of its history, in the production runtime."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ....spark_impl.runtime.processor import Hop, KeyedProcessor
 from ...registration.shared import FAILED
 
 ROWS = "rows"
-"""The input of a shared query; a value has its own input before it."""
+"""The input of a shared query; a value contains its own input before it."""
 NOBODY = -1
-"""The number of a history with a row for the clock alone."""
+"""The history number of a row that only moves the clock."""
 
 
 class Dispatch(Logic[Any]):
     """The logics of many histories in one stage, under keys that begin with a history's number.
 
     Args:
-        logics: The logic of each definition in this stage; None if its own stages begin later.
+        logics: The logic of each definition in this stage; None if the definition's stages begin later.
         logic_of: The number of each history's definition.
     """
 
@@ -30,7 +30,7 @@ class Dispatch(Logic[Any]):
         self.own: dict[int, Logic[Any]] = {}
 
     def for_key(self, key: Key) -> Logic[Any]:
-        """Return the logic of a history: an object of its own, because mutants may remember something."""
+        """Return the logic of a history, as a separate object, because mutants may have their own memory."""
         history = key[0]
         if history not in self.own:
             logic = None if history == NOBODY else self.logics[self.logic_of[history]]
@@ -39,7 +39,7 @@ class Dispatch(Logic[Any]):
 
 
 class _Nobody(Logic[Any]):
-    """Takes rows that are there for the clock alone."""
+    """Process rows that only move the clock."""
 
     def empty(self) -> None:
         return None
@@ -52,7 +52,7 @@ class _Nobody(Logic[Any]):
 
 
 class _OfHistory(Logic[Any]):
-    """The logic of one history, which knows nothing of the number before its keys."""
+    """The logic of one history, without the number before its keys."""
 
     def __init__(self, logic: Logic[Any]) -> None:
         self.logic = logic
@@ -95,9 +95,10 @@ class DispatchHop:
 
 
 class DispatchProcessor(KeyedProcessor):
-    """Serves a group of a shared query: an error of a logic mustn't end the query, which serves other logics too.
+    """Processes a group of a shared query. A logic's error must not end the query, which serves other logics too.
 
-    Its pages are small, so that most batches leave some page closed; a row of each batch would open a larger page.
+    Its pages are small, so that most batches leave a page closed; with a row in each batch, a larger page would always
+    be open.
     """
 
     keys_of_page = 2

@@ -1,6 +1,6 @@
-"""The runner of all queries: runs a streaming query over prepared micro-batches, in a folder of its own.
+"""The runner of all queries: it runs a streaming query over prepared micro-batches, in a separate folder.
 
-Each micro-batch is one parquet file an input, so the cuts are ours.
+Each micro-batch is one parquet file per input, so we decide the cuts.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 Tables: TypeAlias = Mapping[str, pa.Table]
-"""The rows of one batch, by the name of the input."""
+"""The rows of one batch, by the input's name."""
 OfBatch: TypeAlias = "Callable[[DataFrame, int], None]"
 """The function of `foreachBatch`."""
 PlaceOf: TypeAlias = Callable[[int], tuple[int, bool]]
-"""Returns the batch that a micro-batch of the query belongs to, and whether it has the batch's rows."""
+"""A function from a micro-batch of the query to its batch, and whether it contains the batch's rows."""
 
 
 NO_LIMIT = threading.TIMEOUT_MAX
@@ -49,7 +49,7 @@ def schema_of_file(spark: SparkSession, schema: pa.Schema, path: Path) -> Struct
 
 
 def hand_over(table: pa.Table, number: int, source: Path) -> None:
-    """Put a whole file into the folder of a source; each file is a second younger than the file before it."""
+    """Move a complete file to the folder of a source; each file is one second newer than the previous file."""
     hidden = source.parent / f"{number:06d}.writing"
     pq.write_table(table, hidden)
     os.utime(hidden, (1_000_000_000 + number, 1_000_000_000 + number))
@@ -57,7 +57,7 @@ def hand_over(table: pa.Table, number: int, source: Path) -> None:
 
 
 class Deaths:
-    """The planned crashes of a query, and how many have happened.
+    """The planned crashes of a query, and the number of crashes so far.
 
     Args:
         planned: The crashes.
@@ -71,12 +71,12 @@ class Deaths:
         self.planned, self.count = [*planned], 0
 
     def died(self, crash: Crash, rows: DataFrame, batch_id: int) -> None:
-        """Note that a crash happens, in a micro-batch with the given rows."""
+        """Record a crash, in a micro-batch with the given rows."""
         self.planned.remove(crash)
         self.count += 1
 
     def dying(self, function: OfBatch, place: PlaceOf) -> OfBatch:
-        """Wrap a function for `foreachBatch`, so that it dies in the planned micro-batches."""
+        """Wrap a function for `foreachBatch`, so that it crashes in the planned micro-batches."""
 
         def die_if_planned(rows: DataFrame, batch_id: int, moment: Moment) -> None:
             for crash in self.planned:
@@ -93,23 +93,23 @@ class Deaths:
 
 
 class PreparedQuery(ABC):
-    """A query over prepared micro-batches: fed, stopped, made to die and started again, by its options.
+    """A query over prepared micro-batches: it is fed, stopped, crashed and restarted according to its options.
 
-    A subclass starts the query, and keeps its output.
+    A subclass starts the query, and stores its output.
 
     Args:
         spark: The session.
         folder: The query's folder.
         batches: The rows of each batch.
-        run: How it is run.
-        steps: The number of micro-batches for each batch; its rows are in the first.
+        run: The options of the run.
+        steps: The number of micro-batches per batch; the first contains its rows.
 
     Attributes:
         checkpoint: The folder of the query's checkpoint.
-        deaths: The planned crashes, and how many have happened.
-        available: The number of micro-batches whose files it may read.
-        refused: For a refusal by Spark, the message before the reason, and the remedies by a pattern in the reason.
-        seconds: The most time for its declaration, and after each start.
+        deaths: The planned crashes, and the number of crashes so far.
+        available: The number of micro-batches whose files are available to it.
+        refused: For a refusal by Spark: the message before the reason, and the remedies by a pattern in the reason.
+        seconds: The timeout of its declaration, and of each run.
     """
 
     refused: ClassVar[tuple[str, Mapping[str, str]]]
@@ -136,7 +136,7 @@ class PreparedQuery(ABC):
 
     @abstractmethod
     def place(self, batch_id: int) -> tuple[int, bool]:
-        """Return the batch that a micro-batch of the query belongs to, and whether it has the batch's rows."""
+        """Return the batch of a micro-batch of the query, and whether it contains the batch's rows."""
 
     def stop(self, query: StreamingQuery) -> None:
         """Stop the query."""
@@ -145,7 +145,7 @@ class PreparedQuery(ABC):
         self.callbacks.close()
 
     def schema_of(self, schema: pa.Schema, path: Path) -> StructType:
-        """Return Spark's schema for the schema of an input; as `schema_of_file`."""
+        """Return Spark's schema for the schema of an input, as `schema_of_file` does."""
         return schema_of_file(self.spark, schema, path)
 
     def stream(self, name: str) -> DataFrame:
@@ -161,7 +161,7 @@ class PreparedQuery(ABC):
         self.make_micro_batches_available(count * self.steps)
 
     def make_micro_batches_available(self, count: int) -> None:
-        """Write the files of the first `count` micro-batches, each a second younger than the file before it."""
+        """Write the files of the first `count` micro-batches, each one second newer than the previous file."""
         for number in range(self.available, count):
             batch, rest = divmod(number, self.steps)
             for name, table in self.batches[batch].items():
@@ -169,7 +169,7 @@ class PreparedQuery(ABC):
         self.available = max(self.available, count)
 
     def run_all(self) -> None:
-        """Run all batches, with the stops and crashes that are planned."""
+        """Run all batches, with the planned stops and crashes."""
         last = len(self.batches) - 1
         for stop in [*sorted(min(stop, last) for stop in self.run.stop_after), last]:
             self.make_available(stop + 1)
@@ -177,7 +177,7 @@ class PreparedQuery(ABC):
                 pass
 
     def drained(self) -> bool:
-        """Run the available batches; return whether all is done, or False if a planned crash happened."""
+        """Run the available batches; return whether all batches are done, or False if a planned crash happened."""
         deaths = self.deaths.count
         with self.running() as query:
             wait(query, self.seconds, self.callbacks)
@@ -188,7 +188,7 @@ class PreparedQuery(ABC):
         """Start the query, stop it at the end, and explain its failure.
 
         Raises:
-            BadInput: Spark refuses the query as it stands; the message has Spark's reason and the remedy.
+            BadInput: Spark refuses the query; the message contains Spark's reason and the remedy.
             StreamproofError: The query failed.
         """
         with reported_failures(planned=bool(self.deaths.planned)), refused(*self.refused):
@@ -200,12 +200,12 @@ class PreparedQuery(ABC):
                 self.stop(query)
 
     def dying(self, function: OfBatch) -> OfBatch:
-        """Wrap a function for `foreachBatch`, so that it dies in the planned micro-batches."""
+        """Wrap a function for `foreachBatch`, so that it crashes in the planned micro-batches."""
         return self.callbacks.noted(self.deaths.dying(function, self.place))
 
 
 class TookTooLong(StreamproofError):
-    """A query took longer than it may, and was stopped; a function that it called may not have returned."""
+    """A query exceeded its timeout, and was stopped; one of its functions may still be running."""
 
 
 def wait(query: StreamingQuery, seconds: float, callbacks: Callbacks) -> None:
@@ -213,11 +213,11 @@ def wait(query: StreamingQuery, seconds: float, callbacks: Callbacks) -> None:
 
     Args:
         query: The query.
-        seconds: How long it may take.
-        callbacks: The connections by which it calls its functions.
+        seconds: The timeout.
+        callbacks: The connections through which it calls Python functions.
 
     Raises:
-        TookTooLong: It took too long, and was stopped.
+        TookTooLong: The query exceeded the timeout, and was stopped.
     """
     ends_itself = "ProcessingTime" not in str(query._jsq.streamingQuery().trigger().toString())
     late = threading.Event()
@@ -227,12 +227,12 @@ def wait(query: StreamingQuery, seconds: float, callbacks: Callbacks) -> None:
         nonlocal where
         where = "".join(map(line_of_user, callbacks.frames))
         late.set()
-        callbacks.close()  # a function that doesn't return would keep it from being stopped
+        callbacks.close()  # a function that doesn't return would prevent the stop
         with contextlib.suppress(Exception):
             query.stop()
 
     watch = threading.Timer(seconds, stop)
-    watch.daemon = True  # an interrupt before its cancellation mustn't keep the process
+    watch.daemon = True  # an interrupt before its cancellation must not end the process
     watch.start()
     try:
         query.awaitTermination() if ends_itself else query.processAllAvailable()
@@ -243,21 +243,21 @@ def wait(query: StreamingQuery, seconds: float, callbacks: Callbacks) -> None:
         watch.cancel()
     if late.is_set():
         raise TookTooLong(
-            f"the job's query took longer than {seconds:g} s{where}: find out what it waits for, or allow more with "
+            f"the job's query took longer than {seconds:g} s{where}: find out why it waits, or allow more time with "
             "seconds="
         )
 
 
 class Overdue(BaseException):
-    """The user's code takes too long; not an Exception, because such code may catch exceptions.
+    """The user's code exceeded its timeout; not an Exception, because such code may catch exceptions.
 
-    Its text is the line of the user's code that ran, for a message.
+    Its text contains the running line of the user's code, for a message.
     """
 
 
 @contextlib.contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Interrupt a job's function in the main thread after `seconds`; as `within`.
+    """Interrupt a job's function in the main thread after `seconds`, as `within` does.
 
     Raises:
         StreamproofError: It took longer.
@@ -267,14 +267,14 @@ def limited(seconds: float) -> Iterator[None]:
             yield
     except Overdue as overdue:
         raise StreamproofError(
-            f"the job's function didn't return within {seconds:g} s{overdue}: it declares a query, and waits for none; "
-            "seconds= gives it longer"
+            f"the job's function didn't return within {seconds:g} s{overdue}: it must declare a query without waiting "
+            "for it, or needs more time with seconds="
         ) from None
 
 
 @contextlib.contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Interrupt the main thread after `seconds`, and again each second for as long as it goes on.
+    """Interrupt the main thread after `seconds`, and again each second while it continues.
 
     Raises:
         Overdue: It took longer.
@@ -296,7 +296,7 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def line_of_user(frame: FrameType | None) -> str:
-    """Return the line of the user's code that runs, for a message."""
+    """Return the running line of the user's code, for a message."""
     while frame is not None:
         module, file = str(frame.f_globals.get("__name__")), frame.f_code.co_filename
         if is_users(file) and not (module.startswith(_OWN) or file.startswith("<")):

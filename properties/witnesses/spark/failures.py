@@ -1,4 +1,4 @@
-"""Explain a query's failure in a sentence: Spark refuses it, it fails, or the machine is too busy for it."""
+"""Explain a query's failure in one sentence: Spark refuses it, it fails, or the machine is too busy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOT_THE_USERS = (
     *("site-packages", "pyspark.zip", "<frozen", sysconfig.get_path("stdlib")),
     *(f"{_PACKAGE}/", f"{_PACKAGE.parent}/spark_impl/"),
 )
-"""Parts of paths in a traceback of code that isn't the user's."""
+"""Parts of paths in a traceback outside the user's code."""
 _TOO_BUSY = "Python worker failed to connect back"
 _LOST = "Python worker exited unexpectedly"
 
@@ -32,18 +32,18 @@ class QueryFailed(StreamproofError):
     """A query failed because of its own code, not because the JVM died, a disk is full or the machine is too busy.
 
     Attributes:
-        cause: The cause alone, in Spark's or the code's words.
+        cause: The cause alone, as Spark or the code states it.
     """
 
     cause = ""
 
 
 class MachineTooBusy(StreamproofError):
-    """A Python worker didn't start within the 10 s that Spark gives it; Spark has no setting for a longer wait."""
+    """A Python worker didn't start within Spark's 10 s; Spark has no setting for a longer timeout."""
 
 
 class WorkerLost(QueryFailed):
-    """A Python worker ended silently; Spark starts such a task four times on a cluster, and once locally."""
+    """A Python worker ended without an exception; Spark runs such a task four times on a cluster, and once locally."""
 
 
 class PlannedCrash(Exception):
@@ -51,9 +51,9 @@ class PlannedCrash(Exception):
 
 
 def in_own_folder(run: Callable[[Path], Result]) -> Result:
-    """Call `run` with a folder of its own; if the machine failed it, call it once more, with another folder.
+    """Call `run` with a separate folder; if the machine caused a failure, call it once more, with another folder.
 
-    Spark may give a worker to a query while the worker ends because of another query that failed.
+    Spark may give a query a worker that is just ending because of another query's failure.
     """
 
     def once() -> Result:
@@ -69,11 +69,11 @@ def in_own_folder(run: Callable[[Path], Result]) -> Result:
 
 @contextlib.contextmanager
 def refused(refusal: str, remedies: Mapping[str, str]) -> Iterator[None]:
-    """Turn Spark's refusal of a query into a BadInput with its reason and the remedy.
+    """Convert Spark's refusal of a query to a BadInput with its reason and the remedy.
 
     Args:
         refusal: The beginning of the message, before the reason, such as `Spark refuses the query: `.
-        remedies: The remedies, by a pattern that is searched for in the reason.
+        remedies: The remedies, by a pattern to search for in the reason.
     """
     from pyspark.errors import AnalysisException
 
@@ -87,12 +87,12 @@ def refused(refusal: str, remedies: Mapping[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reported_failures(planned: bool = False) -> Iterator[None]:
-    """Turn a query's failure into a `StreamproofError` with the cause; a planned crash isn't a failure."""
+    """Convert a query's failure to a `StreamproofError` with the cause; a planned crash isn't a failure."""
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import StreamingQueryException
     from pyspark.errors.exceptions.captured import CapturedException
 
-    # py4j's client logs the traceback of each function that fails in a batch; the message here is one line.
+    # py4j's client logs the traceback of each function that fails in a batch; our message is one line.
     log = logging.getLogger("py4j.clientserver")
     log.addFilter(_never)
     try:
@@ -104,7 +104,7 @@ def reported_failures(planned: bool = False) -> Iterator[None]:
         if _TOO_BUSY in said:
             raise MachineTooBusy(
                 "this machine is too busy: Spark gives a Python worker 10 s to start, and it took longer, twice; "
-                f"run again with fewer programs beside it (the log is {spark_log_path()})"
+                f"run again with fewer other programs (the log is {spark_log_path()})"
             ) from None
         full = no_space(said, work_folder())
         kind, cause = (StreamproofError, full) if full else (QueryFailed, _cause(said))
@@ -125,7 +125,7 @@ def reported_failures(planned: bool = False) -> Iterator[None]:
 
 
 def is_users(path: str) -> bool:
-    """Return whether a file, as a traceback names it, has the user's own code."""
+    """Return whether a file in a traceback contains the user's own code."""
     return not any(part in path for part in _NOT_THE_USERS)
 
 
@@ -134,7 +134,7 @@ def _never(record: logging.LogRecord) -> bool:
 
 
 def _user_line(text: str) -> str:
-    """Return the innermost line of the user's own code in the traceback of a worker, or nothing."""
+    """Return the innermost line of the user's own code in a worker's traceback, or an empty string."""
     frames = re.findall(r'^ *File "(.+?)", line (\d+), in (\S+)\n(?: +(.+))?', text, re.MULTILINE)
     own = [frame for frame in frames if is_users(frame[0])]
     if not own:
@@ -144,12 +144,12 @@ def _user_line(text: str) -> str:
 
 
 def _cause(text: str) -> str:
-    """Return the line of a query's failure with the cause: a worker's exception, if there is one."""
+    """Return the line with the cause of a query's failure: a worker's exception, if any."""
     raised = re.findall(r"^(?:\w+\.)*(\w*(?:Error|Exception|Exit|BadInput)): (.+)$", text, re.MULTILINE)
     reasons = [
         (kind, said) for kind, said in raised if kind not in ("PythonException", "SparkException", "Py4JJavaError")
     ]
-    if not reasons:  # then it is the JVM's own, and the innermost has the cause
+    if not reasons:  # then it is the JVM's own exception, and the innermost contains the cause
         reasons = re.findall(r"^Caused by: (?:[\w$]+\.)*(\w+): (.+)$", text, re.MULTILINE)
     if reasons:
         kind, said = reasons[-1]

@@ -1,6 +1,6 @@
-"""Isolate definitions that kill a shared query, such as a logic that ends its worker, so that others get answers.
+"""Isolate definitions that crash a shared query, for example by ending the worker, so that others get results.
 
-A logic that raises doesn't kill the query, which reports the error as the history's output.
+A logic that raises doesn't crash the query, which reports the error as the history's output.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ Found = TypeVar("Found")
 Isolated: TypeAlias = list[tuple[list[int], Found | QueryFailed]]
 
 MOST = 3
-"""The most definitions that fail alone: if more do, the cause isn't in them."""
+"""The largest number of definitions that fail alone; if more fail, the cause is elsewhere."""
 
 
 def isolated(
     definitions: Sequence[Sequence[int]], run: Callable[[list[int]], Found], *, others_ran: bool = False
 ) -> Isolated[Found]:
-    """Run all together; if that fails run each half, and so on, until failing definitions are alone.
+    """Run all together; if that fails, run each half, and so on, until failing definitions are alone.
 
-    A definition that fails alone is run once more, because its worker may have been ended from outside.
+    A definition that fails alone is run once more, because another cause may have ended its worker.
 
     Args:
         definitions: The numbers of each definition's histories.
-        run: Runs the histories of some numbers in one query.
+        run: Runs the histories with these numbers in one query.
         others_ran: Whether other queries succeeded before, so that the machine isn't the cause if all fail.
 
     Returns:
-        The answers of the numbers that ran together, and the failure for a definition that fails alone.
+        The results of the numbers that ran together, and the failure for each definition that fails alone.
 
     Raises:
-        QueryFailed: More definitions fail alone than are isolated, or no query succeeds.
+        QueryFailed: Too many definitions fail alone, or no query succeeds.
     """
     failures: list[QueryFailed] = []
 

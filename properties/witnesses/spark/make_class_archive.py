@@ -1,7 +1,8 @@
-"""Make Java's archive of the classes that Spark loads, by a query like a check's.
+"""Create Java's archive of the classes that Spark loads, with a query like a check's query.
 
-`python -m streamproof.properties.witnesses.spark.make_class_archive` makes it for this Python's PySpark, as `make test`
-does: that takes 70 CPU seconds once, which pays off at the tenth start, and 190 MB beside the installed packages.
+`python -m streamproof.properties.witnesses.spark.make_class_archive` creates the archive for this Python's PySpark, as
+`make test` does. It takes 70 CPU seconds once, which pays off at the tenth start, and 190 MB beside the installed
+packages.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from .session import JAVA_OPTIONS, spark_session
 from .witness import SPARK
 
 DUMP_SECONDS = 300.0
-"""The most time that Java may take to write the archive when it ends (s)."""
+"""Java's timeout for writing the archive when it ends (s)."""
 
 
 def make_archive() -> Path | None:
-    """Make the archive, by a query like a check's; return its path, or None: this Java can't make an archive.
+    """Create the archive with a query like a check's; return its path, or None if this Java can't create archives.
 
     Raises:
-        MissingTool: Spark couldn't be started.
+        MissingTool: Spark didn't start.
         StreamproofError: The query failed.
         OSError: The archive can't be written.
     """
@@ -47,4 +48,4 @@ def make_archive() -> Path | None:
 
 
 if __name__ == "__main__":
-    print(make_archive() or "This Java makes no archive of classes: Spark starts without one", file=sys.stderr)
+    print(make_archive() or "This Java creates no archive of classes: Spark starts without it", file=sys.stderr)

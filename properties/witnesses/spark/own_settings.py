@@ -1,4 +1,4 @@
-"""The settings of the session that a job makes itself, as while it declares its query."""
+"""The settings of a session that a job changes itself, for example while it declares its query."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def noting_settings(spark: SparkSession, noted: dict[str, str]) -> Iterator[None]:
-    """Note the settings of a session that are others after the block; over Spark Connect none is seen.
+    """Record the settings of a session that change in the block; over Spark Connect none is visible.
 
     Args:
         spark: The session.
-        noted: Gets the settings, by name.
+        noted: Receives the settings, by name.
     """
     before = _Settings(spark)
     yield
@@ -25,7 +25,7 @@ def noting_settings(spark: SparkSession, noted: dict[str, str]) -> Iterator[None
 
 @contextlib.contextmanager
 def taking_back_settings(spark: SparkSession) -> Iterator[None]:
-    """Put the settings of a session that are others after the block back, or a later check would run under them."""
+    """Restore the session's settings that changed in the block, because a later check would run under them."""
     before = _Settings(spark)
     try:
         yield
@@ -36,10 +36,10 @@ def taking_back_settings(spark: SparkSession) -> Iterator[None]:
 
 
 class _Settings:
-    """The settings of a session at a moment.
+    """The settings of a session at a point in time.
 
     Args:
-        spark: The session; over Connect it has none here.
+        spark: The session; over Connect this process has none.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -49,8 +49,8 @@ class _Settings:
             self.values = session.sessionState().conf().clone().settings()
 
     def changed(self) -> list[tuple[str, str | None]]:
-        """Return the settings that are others now, each with its value; None: it is no longer set."""
-        if self.now == self.values:  # a call of the JVM, where to read each of them takes many
+        """Return the settings that have changed since, each with its value; None if it is no longer set."""
+        if self.now == self.values:  # one call of the JVM, because reading each setting would need many
             return []
         now, before = dict(self.now), dict(self.values)
         return [(name, now.get(name)) for name in {**before, **now} if now.get(name) != before.get(name)]

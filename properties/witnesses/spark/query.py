@@ -1,6 +1,6 @@
-"""Run an operator's query over given micro-batches, and return its output in each of them.
+"""Run an operator's query over given micro-batches, and return its output per micro-batch.
 
-Output goes through `foreachBatch`, keyed by the batch's id, so that a batch replayed after a crash replaces itself.
+Output goes through `foreachBatch`, keyed by the batch's id, so that a repeated batch replaces its first output.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class StreamOutput:
     """The output of a query.
 
     Attributes:
-        batches: `(data batch, table)` in the order of the query's own batches. The batch without data that follows a
-            moved watermark counts as the data batch after it, or as the last batch.
-        replayed: The first and the second output of each batch that a crash made Spark run again.
-        leftover: The rows of the state named by `state`, at the end.
+        batches: `(data batch, table)` in the order of the query's own batches. The batch without data after a moved
+            watermark counts as the next data batch, or as the last batch.
+        replayed: The first and the second output of each batch that Spark ran again after a crash.
+        leftover: The final rows of the state named by `state`.
         partitions: The number of shuffle partitions with state; 0 without state.
     """
 
@@ -65,18 +65,17 @@ def run_stream(
 
     Args:
         spark: The session.
-        batches: An Arrow table for each micro-batch, all of one schema; an empty table is an empty batch.
-        build: Turns the streaming input into the streaming result.
-        run: The stops and crashes after which it is started again, and whether its state is read at the end.
-        stepwise: Pass one batch at a time and wait for the batch without data that follows it; without stops and
-            crashes.
-        stages: The number of stateful operators of the query whose state is read.
-        at_end: Called with the query when it has ended, while its checkpoint is still there.
+        batches: An Arrow table for each micro-batch, all with one schema; an empty table is an empty batch.
+        build: A function from the streaming input to the streaming result.
+        run: The stops and crashes after which it is restarted, and whether its state is read at the end.
+        stepwise: Pass one batch at a time and wait for the following batch without data; without stops and crashes.
+        stages: The number of the query's stateful operators whose state is read.
+        at_end: Called with the query after its end, while its checkpoint still exists.
 
     Raises:
-        BadInput: Spark refuses the query as it stands, for want of a watermark for example.
-        StreamproofError: The query failed; the message has its last line and the log's path.
-        MachineTooBusy: A Python worker didn't start in time, and when all was run once more, again not.
+        BadInput: Spark refuses the query, for example because a watermark is missing.
+        StreamproofError: The query failed; the message contains its last line and the log's path.
+        MachineTooBusy: A Python worker didn't start in time, twice.
     """
 
     def in_folder(folder: Path) -> StreamOutput:
@@ -93,7 +92,7 @@ def run_stream(
 
 
 def stored_in(leftover: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[Any, ...], list[Any], Stored]]:
-    """List the keys of a state as Spark's state data source reads it, each with its fields, and its whole entry."""
+    """List the keys of a state from Spark's state data source, each with its fields, and its whole entry."""
     import msgspec
 
     decode = msgspec.msgpack.Decoder().decode
@@ -116,8 +115,8 @@ class OperatorQuery(PreparedQuery):
     Attributes:
         output: Its output.
         tables: Its output in each micro-batch.
-        build: Turns the streaming input into the streaming result.
-        stepwise: Whether it is handed one batch at a time.
+        build: A function from the streaming input to the streaming result.
+        stepwise: Whether it gets one batch at a time.
     """
 
     refused = (
@@ -140,7 +139,7 @@ class OperatorQuery(PreparedQuery):
         self.build, self.stepwise = build, stepwise
 
     def start(self) -> StreamingQuery:
-        """Declare the query and start it; as `PreparedQuery.start`."""
+        """Declare the query and start it, as `PreparedQuery.start` does."""
         writer = self.build(self.stream(_INPUT)).writeStream.foreachBatch(self.dying(self._write))
         writer = writer.option("checkpointLocation", str(self.checkpoint))
         return (writer if self.stepwise else writer.trigger(availableNow=True)).start()
@@ -153,10 +152,10 @@ class OperatorQuery(PreparedQuery):
         self.tables[batch_id] = table
 
     def run_all(self) -> None:
-        """Run all batches; as `PreparedQuery.run_all`.
+        """Run all batches, as `PreparedQuery.run_all` does.
 
         Raises:
-            StreamproofError: The query failed, or didn't come to a batch in which it was to die.
+            StreamproofError: The query failed, or didn't reach a batch of a planned crash.
         """
         if self.stepwise:
             with self.running() as query:
@@ -168,7 +167,7 @@ class OperatorQuery(PreparedQuery):
         for crash in self.deaths.planned:
             if crash.batch < len(self.batches):
                 raise StreamproofError(
-                    f"the query was to die in {crash}, and never came there: name a batch that it runs"
+                    f"the query should crash in {crash}, but never reached it: name a batch that it runs"
                 )
         self.deaths.planned.clear()
 
@@ -184,9 +183,9 @@ class OperatorQuery(PreparedQuery):
         return [row.asDict(recursive=True) for row in rows]
 
     def refusal(self, build: Build) -> str | None:
-        """Start another declaration from the checkpoint, for an empty batch; return its failure, None if it went on.
+        """Start another declaration from the checkpoint, for an empty batch; return its failure, or None if none.
 
-        A query that wrote something, or committed a batch, before it failed went on.
+        A query that wrote output, or committed a batch, before it failed counts as continued.
         """
         hand_over(self.batches[0][_INPUT].slice(0, 0), self.available, self.folders[_INPUT])
         self.available += 1
@@ -201,11 +200,11 @@ class OperatorQuery(PreparedQuery):
         return None
 
     def committed(self) -> set[str]:
-        """List the batches that are committed."""
+        """List the committed batches."""
         return {path.name for path in (self.checkpoint / "commits").glob("[0-9]*")}
 
     def place(self, batch_id: int) -> tuple[int, bool]:
-        """Return the newest file that a micro-batch of the query has seen, and whether that file is the batch's own."""
+        """Return the newest file that a micro-batch of the query has read, and whether it belongs to the batch."""
 
         def offset(number: int) -> int:
             if number < 0:
@@ -216,8 +215,8 @@ class OperatorQuery(PreparedQuery):
             except (OSError, ValueError, IndexError, KeyError, TypeError) as error:
                 why = getattr(error, "strerror", None) or "it holds no offset"
                 raise StreamproofError(
-                    f"the checkpoint {self.checkpoint} is damaged: offsets/{number}: {why}; run it again, on a disk "
-                    "that is sound (TMPDIR or --shared names another)"
+                    f"the checkpoint {self.checkpoint} is damaged: offsets/{number}: {why}; run it again, on an "
+                    "intact disk (TMPDIR or --shared names another folder)"
                 ) from None
 
         return offset(batch_id), offset(batch_id) != offset(batch_id - 1)

@@ -1,7 +1,7 @@
-"""The Spark session that every check runs in: local or on a cluster, quiet, and set for many short streaming queries.
+"""The Spark session of every check: local or on a cluster, quiet, and configured for many short streaming queries.
 
-One session a process. The JVM and its Python workers write to a log file, so that standard output stays free for
-results and standard error for messages.
+There is one session per process. The JVM and its Python workers write to a log file, which keeps standard output free
+for results and standard error for messages.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 """The only state store provider that `transformWithState` accepts."""
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-"""The setting that names the provider of state stores."""
+"""The setting of the state store provider."""
 DEFAULT_STORE = {PROVIDER: "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"}
-"""Spark's own default: state in memory, whose changes go to files. A small micro-batch takes less than on RocksDB."""
+"""Spark's own default: state in memory, with changes in files. A small micro-batch costs less than with RocksDB."""
 
-# Only the quick compiler, and the collector without its own threads: most sessions end before they are warm.
-# With that compiler alone Java has 48 MB for its code: some dozens of queries fill them, then it only interprets.
+# Only the fast compiler, and the collector without its own threads, because most sessions end before they are warm.
+# With that compiler alone Java has 48 MB for its code. Some dozens of queries fill them, and then it only interprets.
 # And from 21 MB of classes on, which one query needs, it would collect everything whenever classes are added.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=256m"
 
@@ -68,7 +68,7 @@ _SETTINGS: dict[str, str] = {
     "spark.log.level": "ERROR",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.driver.extraJavaOptions": JAVA_OPTIONS,
-    # The default manager runs a chmod process for each file that it makes; without it a short query is a fifth faster.
+    # The default manager runs a chmod process for each new file; without it a short query is a fifth faster.
     "spark.sql.streaming.checkpointFileManagerClass": checkpoint_file_manager(),
 }
 # The host's name may not resolve, and the driver of a local session needs no other address.
@@ -77,22 +77,22 @@ _OF_CONTEXT = (
     *("spark.master", "spark.home", "spark.local.dir", "spark.default.parallelism"),
     *("spark.app.", "spark.executorEnv.", "spark.hadoop."),
 )
-"""The prefixes of settings that Spark accepts at any time, but heeds only when a session starts."""
+"""The prefixes of settings that Spark accepts at any time, but only uses when a session starts."""
 _OF_JARS = (
     *("spark.sql.extensions", "spark.sql.catalog", "spark.sql.warehouse.dir", "spark.sql.hive"),
     "spark.sql.streaming.checkpointFileManagerClass",
 )
-"""The prefixes of settings of queries that are right for the classes of one Spark."""
+"""The prefixes of query settings that fit the classes of only one Spark version."""
 _PARTITIONS = 2
 _SPARKS_PARTITIONS = "200"
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _END_SECONDS = 10
-"""How long to wait for the end of a JVM whose connection broke (s)."""
+"""The timeout for the end of a JVM whose connection broke (s)."""
 
 _ONE_QUERY = threading.RLock()
-"""Serializes the queries of threads without a session of their own, because they share the session's settings."""
+"""Serializes the queries of threads without their own session, because they share the session's settings."""
 _STARTING = threading.RLock()
-"""Held while a session is started; a second thread waits for it."""
+"""Held during the start of a session; a second thread waits for it."""
 
 
 class _OfThread(threading.local):
@@ -120,34 +120,34 @@ def spark_session(
     settings: Mapping[str, str] | None = None,
     any_provider: bool = False,
 ) -> SparkSession:
-    """Return this process's Spark session, and start it if there is none.
+    """Return this process's Spark session, starting it if needed.
 
-    A session that is running already is returned as it is, the caller's own included. The arguments are then ignored,
-    but another master than the session's is refused.
+    A running session is returned unchanged, including the caller's own. The arguments are then ignored, but another
+    master than the session's is refused.
 
     Args:
         cores: The number of cores that a local session uses; all by default.
-        partitions: The number of shuffle partitions, and so of state stores, of each stateful operator; by default the
+        partitions: The number of shuffle partitions, and so of state stores, per stateful operator; by default the
             environment variable STREAMPROOF_PARTITIONS, or 2.
-        memory: Heap of the driver's JVM, as Spark writes it (`3g`, `512m`).
+        memory: The heap of the driver's JVM, in Spark's notation (`3g`, `512m`).
         master: Spark's master URL, if it isn't this process (`local-cluster[2,1,1024]`, `spark://…`); by default the
-            environment variable STREAMPROOF_MASTER, if it is set, unless `cores` is given. The cluster's workers are
-            sent streamproof, and are tested before the session is returned.
-        shared: The folder for sources and checkpoints, which this machine and all workers see under one path; by
+            environment variable STREAMPROOF_MASTER, if set, unless `cores` is given. streamproof is sent to the
+            cluster's workers, which are tested before the session is returned.
+        shared: The folder for sources and checkpoints, which this machine and all workers share under one path; by
             default the environment variable STREAMPROOF_SHARED, or the temporary directory.
         log: The log of the JVM and the workers; by default a file in the temporary directory, see `spark_log_path`.
-        settings: Further Spark settings; they override streamproof's.
-        any_provider: Whether a running session may keep its state elsewhere than in RocksDB, which streamproof's own
-            operators need.
+        settings: Additional Spark settings; they override streamproof's.
+        any_provider: Whether a running session may use another state store provider than RocksDB, which streamproof's
+            own operators need.
 
     Raises:
-        MissingTool: No Java is here that PySpark runs on, or PySpark, pandas, PyArrow or protobuf is missing or
-            of a version that doesn't work; or the JVM didn't start.
-        BadInput: An argument is out of range, or Spark Connect is asked for where it can't be had, or the running
-            session has another state store provider than RocksDB or another master than the given.
-        OSError: The temporary directory can't be written.
-        StreamproofError: The cluster can't be reached or has no worker that can do the work. It is reported after 5 s
-            if no master listens, after 90 s if no worker is free.
+        MissingTool: There is no suitable Java, or PySpark, pandas, PyArrow or protobuf is missing or has an unsupported
+            version; or the JVM didn't start.
+        BadInput: An argument is out of range, or Spark Connect is requested but not available, or the running session
+            has another state store provider than RocksDB or another master than requested.
+        OSError: The temporary directory isn't writable.
+        StreamproofError: The cluster can't be reached, or has no suitable worker. This is reported after 5 s if no
+            master listens, after 90 s if no worker is free.
     """
     require_packages()
     if connect.is_asked():
@@ -211,7 +211,7 @@ def _start(
 
     java = find_java(newest=requirements.newest_java())
     os.environ["JAVA_HOME"] = str(java.home)
-    # Without these the workers start whichever python3 comes first on PATH; a cluster's own Python the user may name.
+    # Otherwise the workers start the first python3 on PATH; a user may name a cluster's own Python.
     os.environ["PYSPARK_PYTHON"] = worker_python() if cluster else sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
@@ -246,10 +246,10 @@ def _prepare_workers(session: SparkSession, folder: Path | None) -> None:
 
 
 def use_own_session(number: int, partitions: int | None = None) -> None:
-    """Let `spark_session` give this thread a session of its own: the same context, its own settings and queries.
+    """Let `spark_session` give this thread a separate session: the same context, but its own settings and queries.
 
     Args:
-        number: The session's number; threads that run at the same time have different numbers.
+        number: The session's number; concurrent threads have different numbers.
         partitions: The number of shuffle partitions of its queries, unless it is set, or there is a cluster.
     """
     _of_thread.number, _of_thread.partitions, _of_thread.lock = number, partitions, threading.RLock()
@@ -262,14 +262,14 @@ def query_lock() -> threading.RLock:
 
 @contextlib.contextmanager
 def session_for_query(settings: Mapping[str, str], *, any_provider: bool = False) -> Iterator[SparkSession]:
-    """Give this thread's session under other settings, for as long as a query runs; no other query has it then.
+    """Give this thread's session other settings for the duration of a query, which uses the session exclusively.
 
     Args:
         settings: The settings.
         any_provider: As `spark_session`.
 
     Raises:
-        BadInput: Spark refuses a setting, or it has no effect on a session that runs.
+        BadInput: Spark refuses a setting, or it has no effect on a running session.
     """
     with connect.without():
         spark = spark_session(any_provider=any_provider)
@@ -287,10 +287,10 @@ def session_for_query(settings: Mapping[str, str], *, any_provider: bool = False
 
 @contextlib.contextmanager
 def with_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Change settings of a session within it.
+    """Change settings of a session in the block.
 
     Raises:
-        BadInput: Spark refuses a setting, or it has no effect on a session that runs.
+        BadInput: Spark refuses a setting, or it has no effect on a running session.
     """
     before: dict[str, str | None] = {}
     try:
@@ -306,25 +306,28 @@ def _changed(spark: SparkSession, name: str, value: str) -> str | None:
     from pyspark.errors import PySparkException
 
     if name.startswith(_OF_CONTEXT):
-        raise BadInput(f"settings has {name!r}, which changes nothing in a session that runs: start it with that")
+        raise BadInput(
+            f"settings contains {name!r}, which has no effect on a running session: start the session with it"
+        )
     try:
         earlier: str | None = spark.conf.get(name, None)
         spark.conf.set(name, value)
     except PySparkException as error:
         said = first_line(error).rstrip(".")
         raise BadInput(
-            f"settings has {name!r}: Spark refuses {value!r}: {said}: give another value, or start the session with it"
+            f"settings contains {name!r}: Spark refuses {value!r}: {said}: give another value, or start the session "
+            "with it"
         ) from None
     return earlier
 
 
 def is_own_session() -> bool:
-    """Return whether the session that runs is ours: then further sessions have the same settings."""
+    """Return whether the running session is ours; then further sessions have the same settings."""
     return _is_own(spark_session(any_provider=True))
 
 
 def default_store() -> dict[str, str]:
-    """Return the setting by which a query keeps its state as Spark does by default; none where the user chose it."""
+    """Return the setting for Spark's default store of a query's state; none if the user chose a provider."""
     session = spark_session(any_provider=True)
     return DEFAULT_STORE if _is_own(session) and session.conf.get(PROVIDER) == ROCKSDB else {}
 
@@ -334,7 +337,7 @@ def _is_own(session: SparkSession) -> bool:
 
 
 def partitions_of_users_session() -> int | None:
-    """Return the number of shuffle partitions for a user's session that doesn't set it; None if it does.
+    """Return the number of shuffle partitions for a user's session that doesn't set it; None if it is set.
 
     Spark's default, 200, would mean 200 state stores in each batch of each query.
     """
@@ -344,7 +347,7 @@ def partitions_of_users_session() -> int | None:
 
 
 def settings_of_users_session() -> dict[str, str]:
-    """Return the settings of queries that a user's session was started with; none of a session of ours."""
+    """Return the query settings with which a user's session was started; none for a session of ours."""
     session = spark_session(any_provider=True)
     if _is_own(session):
         return {}
@@ -353,7 +356,7 @@ def settings_of_users_session() -> dict[str, str]:
 
 
 def partitions_setting(partitions: int | None) -> dict[str, str]:
-    """Return the setting for a number of shuffle partitions; None: no setting, the session has the number."""
+    """Return the setting for a number of shuffle partitions; None for the session's own number."""
     return {} if partitions is None else {_SHUFFLE_PARTITIONS: str(partitions)}
 
 
@@ -365,25 +368,26 @@ def sessions() -> list[SparkSession]:
 
 
 def work_folder() -> Path | None:
-    """Return the folder for sources and checkpoints that the workers see too; None for the temporary directory."""
+    """Return the folder for sources and checkpoints that the workers share; None for the temporary directory."""
     return _shared if _shared is not None else shared_folder(None)
 
 
 def spark_log_path() -> Path | None:
-    """Return the file that the session's JVM and workers write to, or None when streamproof hasn't started one."""
+    """Return the log file of the session's JVM and workers, or None if streamproof hasn't started a JVM."""
     return _log
 
 
 def default_log_path() -> Path:
-    """Return the log of this process in this user's folder below the temporary directory; the folder is made."""
+    """Return the log of this process, in this user's folder in the temporary directory; the folder is created."""
     return log_path("spark")
 
 
 def why_jvm_died(error: Exception | None = None) -> str | None:
-    """Return a message on how this process's JVM ended, with its log; None if it runs, or none was started.
+    """Return a message about the end of this process's JVM, with its log; None if it is running, or none was started.
 
     Args:
-        error: The exception of a call to the JVM: after a broken connection it waits up to 10 s for the JVM's end.
+        error: The exception of a call to the JVM; after a broken connection the function waits up to 10 s for the JVM's
+            end.
     """
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     gateway = None if context is None else context._gateway
@@ -398,16 +402,16 @@ def why_jvm_died(error: Exception | None = None) -> str | None:
     except subprocess.TimeoutExpired:
         return None
     if code == -signal.SIGKILL:
-        how = "it was killed (SIGKILL), as the system does when memory runs out: give it more, or ask for less at once"
+        how = "it was killed (SIGKILL), as the system does when memory runs out: give it more, or run fewer histories"
     elif code < 0:
-        how = f"it was ended by {signal.Signals(-code).name}: look for what sent that, or for a crash of Java"
+        how = f"it was ended by {signal.Signals(-code).name}: look for the sender of the signal, or for a crash of Java"
     else:
         how = f"it exited with {code}"
     return f"Spark's JVM died: {how}; the log is {_log or 'the standard error of this process'}"
 
 
 def require_packages() -> None:
-    """Raise `MissingTool` when a Python package that Spark's stream operators need is missing or of a wrong version."""
+    """Raise `MissingTool` if a Python package that Spark's stream operators need is missing or unsupported."""
     for name in ("pyspark", "pandas", "pyarrow", "protobuf"):
         diagnosis = requirements.package(name)
         if diagnosis.blocks:
@@ -421,20 +425,22 @@ def _require_connect(of_jobs: bool) -> None:
     connect.require()
     if not of_jobs:
         raise BadInput(
-            "SPARK_REMOTE is set, and Spark Connect is for jobs under test, not for streamproof's own operators: "
+            "SPARK_REMOTE is set, but Spark Connect is for jobs under test, not for streamproof's own operators: "
             "`unset SPARK_REMOTE`"
         )
 
 
 def _check_arguments(cores: int | None, partitions: int, memory: str, master: str | None) -> None:
     if cores is not None and cores < 1:
-        raise BadInput(f"cores={cores}: Spark needs at least one core; leave it out to use all.")
+        raise BadInput(f"cores={cores}: Spark needs at least one core; leave it out to use all cores.")
     if cores is not None and master is not None:
-        raise BadInput(f"cores={cores} and master={master!r}: a master URL says its own cores; give one of the two.")
+        raise BadInput(
+            f"cores={cores} and master={master!r}: a master URL contains its own cores; give only one of the two."
+        )
     if partitions < 1:
         raise BadInput(f"partitions={partitions}: a stateful operator needs at least one shuffle partition.")
     if not re.fullmatch(r"\d+[kmgt]b?", memory, re.IGNORECASE):
-        raise BadInput(f"memory={memory!r} isn't a size that Spark reads: write it as `3g` or `512m`.")
+        raise BadInput(f"memory={memory!r} isn't a size in Spark's notation: write it as `3g` or `512m`.")
 
 
 def _partitions_of_environment() -> int:
@@ -442,12 +448,13 @@ def _partitions_of_environment() -> int:
     if not given:
         return _PARTITIONS
     if not re.fullmatch(r"\d+", given):
-        raise BadInput(f"{PARTITIONS_VARIABLE}={given!r} is no number of partitions: write it as 7.")
+        raise BadInput(f"{PARTITIONS_VARIABLE}={given!r} isn't a number of partitions: write a number such as 7.")
     return int(given)
 
 
 def _driver_at(address: str | None) -> dict[str, str]:
-    # A host name may not resolve on the workers; the address on the way to their master does. The user's comes first.
+    # A host name may not resolve on the workers, but the address on the route to their master does. The user's address
+    # comes first.
     named = {"SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP"} & os.environ.keys()
     return {} if address is None or named else {"spark.driver.host": address}
 
@@ -461,7 +468,7 @@ def _running_session() -> SparkSession | None:
         return None
     if _session is not None and _session.sparkContext is SparkContext._active_spark_context:
         return _session
-    # The caller's session; on a bare SparkContext it is made here, with the caller's settings.
+    # The caller's session; on a bare SparkContext it is created here, with the caller's settings.
     return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
 
 
@@ -475,7 +482,7 @@ def _check_running(session: SparkSession, master: str | None, any_provider: bool
     provider = session.conf.get(PROVIDER)
     if provider != ROCKSDB:
         raise BadInput(
-            f"The running Spark session keeps state in {provider}, and transformWithState needs RocksDB: "
+            f"The running Spark session stores state in {provider}, but transformWithState needs RocksDB: "
             f'set it with `spark.conf.set("{PROVIDER}", "{ROCKSDB}")`, or stop the session.'
         )
 
@@ -498,27 +505,27 @@ def _started(settings: Mapping[str, str], java: JavaHome, log: Path) -> SparkSes
     with _reported_refusal(settings["spark.master"], log):
         with _interrupts_kept():
             context = SparkContext(conf=conf, gateway=gateway)
-        # py4j's server would print a traceback of a broken connection; the caller of the JVM reports that it is gone.
+        # py4j's server would print a traceback of a broken connection; the caller of the JVM reports its end.
         vars(context._accumulatorServer)["handle_error"] = lambda request, client_address: None
-        # A context that no master accepted comes back stopped, and this call shows it.
+        # A context that no master accepted is returned stopped, and this call shows it.
         return SparkSession.builder.getOrCreate()
 
 
 def _why_not_started(java: JavaHome, log: Path) -> str:
     what = f"Spark's JVM didn't start on Java {java.version} ({java.home})"
     if (ended := spark_jvm.ended_by()) is not None:
-        return f"{what}: it was ended by {ended}, and SIGKILL is the system's where memory runs out; the log is {log}"
+        return f"{what}: it was ended by {ended}; the system sends SIGKILL when memory runs out; the log is {log}"
     with contextlib.suppress(OSError):
         if (full := no_space(log.read_text(errors="replace"), work_folder())) is not None:
             return f"{what}: {full}; the log is {log}"
     if (limits := low_limits()) is not None:
         return f"{what}, and {limits}; the log is {log}"
-    return f"{what}: the reason is in {log}; set JAVA_HOME to another Java 17 or newer, or ask for less memory."
+    return f"{what}: the reason is in {log}; set JAVA_HOME to another Java 17 or newer, or request less memory."
 
 
 @contextlib.contextmanager
 def _reported_refusal(master: str, log: Path) -> Iterator[None]:
-    """Explain in a sentence why Spark has no context for us: a master that refuses leaves a long Java trace."""
+    """Explain in one sentence why Spark has no context for us; a master's refusal leaves a long Java trace."""
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
     from pyspark.errors import PySparkException
@@ -536,13 +543,13 @@ def _reported_refusal(master: str, log: Path) -> Iterator[None]:
         if limits and "Too many open files" in text:
             why = limits
         if "stopped SparkContext" in why:
-            why = f"what listens there is no master of Spark {version('pyspark')}, or it takes no application"
+            why = f"the server there isn't a master of Spark {version('pyspark')}, or accepts no application"
         raise StreamproofError(f"Spark didn't start on {master}: {why}; the log is {log}") from error
 
 
 @contextlib.contextmanager
 def _interrupts_kept() -> Iterator[None]:
-    """Keep this process's handler of Ctrl-C: PySpark's own calls the JVM in the middle of another call to it."""
+    """Keep this process's handler of Ctrl-C: PySpark's handler calls the JVM in the middle of another call to it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

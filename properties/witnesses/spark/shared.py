@@ -1,7 +1,7 @@
 """Run histories of any operators, options and mutants together: without stages in one query, with stages in another.
 
-They run on the runtime of production (`spark_impl.runtime.keyed`), under keys that begin with a history's number.
-Values travel as binaries, because they are of many types; columns of other types have queries of their own.
+They run in the production runtime (`spark_impl.runtime.keyed`), under keys that begin with a history's number. Values
+are sent as binaries, because they have many types; columns of other types need separate queries.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from .dispatch import Dispatch, DispatchHop
 
 GROUPS = 64
-"""The number of groups over which the histories are spread; each group is read and written whole."""
+"""The number of groups of histories; each group is read and written whole."""
 _succeeded = threading.Event()
 """Whether a shared query of this process has succeeded."""
 PARTITION = "partition"
 """The column with the shuffle partition of a row of changes."""
 HISTORY, CLOCK, STAGE = "history", "clock", "stage"
-"""The columns of a shared query's rows beside every cohort's: a row's history, the clock (ms), and its stage."""
+"""The additional columns of a shared query's rows: a row's history, the clock (ms), and its stage."""
 SCHEMA = pa.schema(
     [
         (HISTORY, pa.int32()),
@@ -64,11 +64,11 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Play:
-    """A history, and its logic.
+    """A history and its logic.
 
     Attributes:
-        history: The history; it may have null keys.
-        logic: Makes the logic of its definition, a mutant's for example; None: the operator's own.
+        history: The history; it may contain null keys.
+        logic: Returns the logic of its definition, for example a mutant's; None for the operator's own.
     """
 
     history: History
@@ -86,7 +86,7 @@ class Play:
 
     @property
     def shared(self) -> Shared:
-        """How it runs in a shared query."""
+        """How the operator runs in a shared query."""
         binding = self.registration.spark
         assert binding is not None
         assert binding.shared is not None
@@ -94,13 +94,13 @@ class Play:
 
     @cached_property
     def logic_key(self) -> tuple[Any, ...]:
-        """The key of a definition and a logic, the same for all of their histories."""
+        """The key of a definition and a logic, the same for all their histories."""
         options = tuple(sorted((name, repr(value)) for name, value in self.history.options.items()))
         return self.history.operator, options, self.logic
 
     @property
     def logics(self) -> tuple[Any, ...]:
-        """Its logic in each stage, made anew."""
+        """Return its logic in each stage, newly made."""
         return self.shared.stages(self.definition, self.logic)
 
     @property
@@ -110,12 +110,12 @@ class Play:
 
     @property
     def is_staged(self) -> bool:
-        """Return whether it runs in stages."""
+        """Return whether the operator runs in stages."""
         return self.shared.hops is not None
 
     @property
     def by_clock(self) -> bool:
-        """Return whether it depends on the clock."""
+        """Return whether the history depends on the clock."""
         return self.registration.by_clock(self.definition)
 
 
@@ -126,10 +126,11 @@ def can_share(history: History) -> bool:
 
 
 def shared_queries(plays: Sequence[Play]) -> list[list[int]]:
-    """Return the plays that run together, by their numbers: all in stages, and the others by clock schedule.
+    """Return the numbers of the plays that run together: all with stages, and the others by clock schedule.
 
-    A history that doesn't depend on the clock goes with any schedule that is as long: so with the longest, if it can.
-    What a clock sets off after the last batch of a schedule would come in a further batch of a longer history.
+    A history that doesn't depend on the clock can use any schedule that is long enough, so it uses the longest, if
+    possible. The output that a clock causes after the last batch of a schedule would be in a later batch of a longer
+    history.
     """
     timed: dict[tuple[int, ...], list[int]] = defaultdict(list)
     staged, others = [], []
@@ -148,12 +149,12 @@ def shared_queries(plays: Sequence[Play]) -> list[list[int]]:
 
 
 def run_shared(plays: Sequence[Play], run: RunOptions = PLAIN) -> Answers:
-    """Run histories in as few queries as their clocks and stages allow.
+    """Run histories in the smallest number of queries that their clocks and stages allow.
 
     A definition that makes a query fail is isolated: the only output of its histories is the failure.
 
     Raises:
-        StreamproofError: Queries fail, and not because of a few definitions, or Spark couldn't be started.
+        StreamproofError: Queries fail for another reason than a few definitions, or Spark didn't start.
     """
     nothing: list[Any] = [None] * len(plays)
     found = Answers([*nothing], [*nothing], [*nothing], queries=0, labels=[*nothing])
@@ -213,7 +214,7 @@ def _run_query(plays: Sequence[Play], run: RunOptions) -> Answers:
 
 
 def changelog_of(frame: DataFrame, plays: Sequence[Play], groups: int) -> DataFrame:
-    """Declare a shared query; its logics are made anew, as in a restarted job."""
+    """Declare a shared query; its logics are newly made, as in a restarted job."""
     from ....spark_impl.runtime.codec import Anything
     from ....spark_impl.runtime.keyed import staged
     from .dispatch import DispatchProcessor
@@ -260,7 +261,7 @@ def stages_of(plays: Sequence[Play], frame: DataFrame) -> list[StageOf]:
 
 
 def dispatched_of(plays: Sequence[Play]) -> list[tuple[Dispatch, DispatchHop]]:
-    """Make the logic of each stage; operators with fewer stages than others take part in the last stages."""
+    """Return the logic of each stage; operators with fewer stages than others take part in the last stages."""
     from .dispatch import Dispatch, DispatchHop
 
     definitions: dict[Any, Play] = {}
@@ -280,24 +281,24 @@ def dispatched_of(plays: Sequence[Play]) -> list[tuple[Dispatch, DispatchHop]]:
 
 
 def _from_end(items: Sequence[Any], place: int) -> Any:
-    """Return an item by its place from the end, 1 for the last; None if there is no such item."""
+    """Return an item by its position from the end, 1 for the last; None if there is no such item."""
     return items[-place] if 0 < place <= len(items) else None
 
 
 def groups_of(plays: Sequence[Play], state_groups: int | None = None) -> int:
-    """Return the number of groups over which keys are spread: at most `state_groups`; None for the usual number."""
+    """Return the number of groups of keys: at most `state_groups`; None for the usual number."""
     return min(state_groups or GROUPS, len(plays))
 
 
 def tables_of(plays: Sequence[Play]) -> list[pa.Table]:
-    """Lay histories out as one table a batch, its rows in no order, because a shuffle promises no order."""
+    """Convert histories to one table per batch, with its rows shuffled, because a shuffle guarantees no order."""
     from ....spark_impl.runtime.codec import encode
     from .dispatch import NOBODY
 
     schedules = {clock_schedule(play.history) for play in plays if play.by_clock}
     assert len(schedules) <= 1, "one query has one clock"
     count = max(len(play.history.batches) for play in plays)
-    # If no history depends on the clock, it moves all the same: so an operator that looks at it shows.
+    # If no history depends on the clock, it moves anyway, to detect an operator that uses it.
     schedule = next(iter(schedules), None) or max((clock_schedule(play.history) for play in plays), key=len)
     schedule += (schedule[-1],) * (count - len(schedule))
     stages = max(play.stages for play in plays)
@@ -309,7 +310,7 @@ def tables_of(plays: Sequence[Play]) -> list[pa.Table]:
             for line in lines:
                 if isinstance(line, Record):
                     value, stage = content(definition, line)
-                    # The others' clock doesn't concern them.
+                    # The other histories' clock doesn't affect them.
                     clock = line.timestamp if play.by_clock else None
                     packed = encode((line.input, value))
                     batch.append((number, line.key, line.timestamp, clock, order, first + stage, packed))
@@ -323,7 +324,7 @@ def _columns(rows: list[tuple[Any, ...]]) -> list[pa.Array]:
 
 
 def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> Answers:
-    """Return each history's own output; its keys were spread over `groups` groups."""
+    """Return each history's own output; its keys were in `groups` groups."""
     changes: list[list[tuple[int, SharedOutput]]] = [[] for _ in plays]
     # Orders count over all histories; a cause is the number of the record in its own history.
     firsts = list(accumulate((len(play.history.records) for play in plays), initial=0))
@@ -360,7 +361,7 @@ def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> Answers:
         output.partitions,
         labels=labels,
         emitting=len(emitting),
-        without_keys=max(0, output.partitions - groups),  # a group lies in one partition
+        without_keys=max(0, output.partitions - groups),  # a group is in one partition
     )
 
 
@@ -384,7 +385,7 @@ def changes_in(table: pa.Table) -> Iterator[SharedOutput]:
 
 
 def _rewritten(count: int, output: StreamOutput) -> list[set[Key]]:
-    """Return for each history the keys whose rows a batch wrote differently when it ran again."""
+    """Return for each history the keys whose rows a repeated batch wrote differently."""
     found: list[set[Key]] = [set() for _ in range(count)]
     for tables in output.replayed:
         first, second = map(_changes_by_key, tables)

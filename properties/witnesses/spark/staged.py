@@ -1,8 +1,8 @@
 """The witness that plays the foreign-key join in three queries on Spark, message by message.
 
 With manual delivery a history decides when each message is delivered. All histories take their steps together: a step
-passes their rows and the messages that they name to the three queries, and waits until each has done its part. So a
-race takes as many steps as it has lines, however many histories are played.
+passes their rows and the named messages to the three queries, and waits until all three are done. So a race takes one
+step per line, for any number of histories.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def play_staged(
     Args:
         histories: The histories; their options may differ. A history with a null key is played alone.
         logics: The logic of each history's stages, if it isn't the operator's own: mutants.
-        strict: Whether a delivery from an empty route is refused. Mutants send other messages than a history
-            names; then such a delivery does nothing.
+        strict: Whether a delivery from an empty route is refused. Mutants may send other messages than a history names;
+            then such a delivery is ignored.
 
     Raises:
-        BadInput: A history delivers from a route on which nothing waits.
-        StreamproofError: A query failed, or Spark couldn't be started.
+        BadInput: A history delivers from a route without waiting messages.
+        StreamproofError: A query failed, or Spark didn't start.
     """
     chosen = logics or [foreign_key_stages] * len(histories)
     alone = [any(record.key is None for record in history.records) for history in histories]
@@ -101,7 +101,7 @@ class StagedTopic:
         return FileTopic(self.folder).read(spark, schema)
 
     def append(self, messages: DataFrame, keys: Sequence[str], producer: str, batch: int) -> None:
-        """Let the messages of a batch wait."""
+        """Store the messages of a batch until their delivery."""
         table = messages.toArrow()
         self.schema = table.schema
         for message in sorted(table.to_pylist(), key=lambda one: one["ordinal"]):
@@ -122,7 +122,7 @@ class StagedTopic:
         return True
 
     def flush(self, step: int) -> bool:
-        """Write the delivered messages where they are read; return False if there are none."""
+        """Write the delivered messages to where they are read; return False if there are none."""
         found, self.going = self.going, []
         if found:
             hand_over(pa.Table.from_pylist(found, self.schema), step, self.folder)
@@ -216,7 +216,7 @@ class _Stage:
         return made[0]._replace(sender=sender, right=right, receiver=receiver)  # type: ignore[arg-type]
 
     def arrive(self, step: int, strict: bool) -> dict[str, list[dict[str, Any]]]:
-        """Deliver the messages that the histories name at a step, and return the rows that arrive."""
+        """Deliver the messages that the histories name at a step, and return the arriving rows."""
         rows: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
         for number, lines in enumerate(self.lines):
             index, line = lines[step] if step < len(lines) else (-1, None)
@@ -232,13 +232,13 @@ class _Stage:
                 topic = self.subscriptions if line.channel == "subscription" else self.responses
                 if not topic.hand_on((line.channel, foreign_key, key)) and strict:
                     raise BadInput(
-                        f"{self.histories[number].location(index)}: nothing waits to be delivered on {line.channel} "
+                        f"{self.histories[number].location(index)}: no message waits on {line.channel} "
                         f"{line.foreign_key}{' ' + line.key if line.key else ''}: deliver from a route with messages"
                     )
         return rows
 
     def watch(self, step: int, waiting: list[list[Waiting]]) -> None:
-        """Note the messages that wait after a step, history by history."""
+        """Record the waiting messages after a step, history by history."""
         routes: list[dict[Route, tuple[WaitingMessage, ...]]] = [{} for _ in self.histories]
         for topic, content in ((self.subscriptions, "instruction"), (self.responses, "right")):
             for (channel, foreign_key, key), messages in topic.waiting.items():
@@ -259,7 +259,7 @@ class _Stage:
             arrivals = enumerate(batch for batch, lines in enumerate(history.batches) for _ in lines)
             batches.append(dict(arrivals))
         found: dict[int, list[Entry]] = defaultdict(list)
-        # A query's output is labelled by the step, which is the arrival.
+        # A query's output is labelled with the step, which is the arrival.
         for _, arrival, output in entries_of(StreamOutput(self.emitted), pair_from_json):
             number, own = (0, None) if output.key is None else _owned(output.key)
             mine: Output = Dropped(own, output.reason) if isinstance(output, Dropped) else Change(own, *output[1:])

@@ -1,4 +1,4 @@
-"""The witness that runs an operator of `spark_impl` on columns of other types than a cohort's usual columns."""
+"""The witness that runs an operator of `spark_impl` on columns of other types than a cohort's usual types."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ if TYPE_CHECKING:
 TIME_ZONE = "spark.sql.session.timeZone"
 RECORD_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 ROWS_OF_RECORD_BATCH = 40
-"""The most rows of a record batch: few, so that rows come in several batches, as in production."""
+"""The largest number of rows per record batch: small, so that rows are in several batches, as in production."""
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, pa.ArrowException)
 """The errors from reading a changelog whose columns have wrong types."""
 
 
 @dataclass
 class TypedAnswer:
-    """The answer for a history in a layout.
+    """The result of a history in a layout.
 
     Attributes:
         outcome: The outcome.
         labels: The labels of each change and each dropped row.
-        wrong: Keys whose ordinals aren't an order, and differences in a batch that was repeated.
+        wrong: Keys whose ordinals aren't an order, and differences in a repeated batch.
         repeated: Whether a batch was repeated.
-        stored: Whether `read_state` has read a key of it.
+        stored: Whether `read_state` has read a key of the history.
         refused: The other declarations with which a start was tried.
-        failed: Whether its query failed: with it alone, or together with others, any of which may be the cause.
+        failed: Whether its query failed: with this history alone, or with others, any of which may be the cause.
     """
 
     outcome: Outcome
@@ -112,7 +112,7 @@ class AtEndOf:
                 self.of_all.append(Difference(None, [f"{len(raw)} keys"], [f"{len(rows)} rows"]))
             for parts, (fields, stored) in raw.items():
                 key = typed.keys.get(parts)
-                # A wrong operator may store a key that belongs to no history.
+                # A wrong operator may store a key without a history.
                 owned = owner(key) if key and "|" in key else None
                 wanted = [fields, stored.emitted, stored.due, bytes(stored.fields)]
                 row = read.get(parts)
@@ -168,20 +168,20 @@ class TypedSparkWitness:
     of: QueryWitness = SPARK
 
     def builder(self, operator: str, options: Options, state_groups: int | None = None) -> Build:
-        """Return the query of `spark_impl` in the layout; as `QueryWitness.builder`."""
+        """Return the query of `spark_impl` in the layout, as `QueryWitness.builder` does."""
         definition, typed = operator_named(operator).declare(options), binding_of(operator).typed
         if typed is None:
             raise BadInput(f"the binding of {operator} names no columns: give it typed")
         return lambda frame: typed(definition, frame, self.of.logic, state_groups, columns=self.layout.columns)
 
     def typed_answers(self, cohort: Cohort, run: RunOptions = PLAIN) -> list[TypedAnswer]:
-        """Run a cohort, whose histories may have null keys, in one query; return the answer for each history.
+        """Run a cohort, whose histories may contain null keys, in one query; return the result of each history.
 
-        If the query fails, ever smaller parts are run until one history is left that makes it fail.
+        If the query fails, ever smaller parts are run until a single history is left that makes it fail.
 
         Raises:
             BadInput: A history is refused, or a value doesn't fit its column.
-            StreamproofError: Spark couldn't be started.
+            StreamproofError: Spark didn't start.
         """
         try:
             return self._run(cohort, run)
@@ -189,7 +189,7 @@ class TypedSparkWitness:
             return self._failed(cohort, run, failed, 1)
 
     def _failed(self, cohort: Cohort, run: RunOptions, failed: QueryFailed, count: int) -> list[TypedAnswer]:
-        """Return the answers for histories whose query fails; the first `count` are run separately."""
+        """Return the results of histories whose query fails; the first `count` are run separately."""
         histories = cohort.histories
 
         def failure(history: History, is_own: bool) -> TypedAnswer:
@@ -223,7 +223,7 @@ class TypedSparkWitness:
                     spark,
                     tables,
                     build,
-                    replace(run, read_state=False),  # the layout decides whether it is read, and how
+                    replace(run, read_state=False),  # the layout decides whether and how it is read
                     at_end=lambda ended: self._look_at_end(ended, cohort, typed, found),
                 )
         answers = [
@@ -248,14 +248,14 @@ class TypedSparkWitness:
                 for answer, one, other in zip(answers, first, again, strict=True):
                     answer.wrong += _written_otherwise(answer.outcome.history, number, one, other)
         except UNREADABLE as error:
-            said = f"failed: what the query wrote can't be read: {type(error).__name__}: {error}"
+            said = f"failed: the query's output can't be read: {type(error).__name__}: {error}"
             for answer in answers:
                 answer.outcome.entries = [Entry(-1, 0, Dropped(None, said))]
                 answer.failed = "together" if len(answers) > 1 else "alone"
         return answers
 
     def _look_at_end(self, ended: OperatorQuery, cohort: Cohort, typed: Typed, found: AtEndOf) -> None:
-        """Read the state of a query that has ended, and start it under other declarations, as the layout asks."""
+        """Read the state of a query that has ended, and start it under other declarations, as the layout requires."""
         if self.layout.reads_state:
             found.look_at_state(ended, typed)
         for declared in self.layout.starts_otherwise:
@@ -267,7 +267,7 @@ class TypedSparkWitness:
             found.refused.append(declared)
 
     def _otherwise(self, declared: str, cohort: Cohort, typed: Typed) -> tuple[Build, str]:
-        """Return the query under another declaration, and how its start must be refused."""
+        """Return the query under another declaration, and the expected refusal of its start."""
         from pyspark.sql import functions as F
 
         operator, options = cohort.operator, cohort.options
@@ -321,20 +321,20 @@ class TypedSparkWitness:
         return rows
 
     def _wrong_in(self, place: dict[str, Any], ordinal: int, at: int | None, end: int) -> str | None:
-        # The next operator orders changes by their places. `at` is the time (ms) of the row that set a change off, and
-        # `end` the time of what the clock has set off.
+        # The next operator orders changes by their places. `at` is the time (ms) of the row that caused a change, and
+        # `end` the time of changes that the clock caused.
         if place["step"] != ordinal:
             return f"the step {place['step']} of the ordinal {ordinal}"
         if at is not None and (place["phase"], place["at"]) != (WITHIN, at):
-            return f"the place {place} of what a row at {at} ms has set off"
+            return f"the place {place} of a change caused by a row at {at} ms"
         by_clock = AFTER if self.layout.is_batch else BEFORE, end
         if at is None and self.layout.order is not None and (place["phase"], place["at"]) != by_clock:
-            return f"the place {place} of what the clock has set off at {end} ms"
+            return f"the place {place} of a change caused by the clock at {end} ms"
         return None
 
 
 def others_of(operator: str, options: Options) -> Iterator[Options]:
-    """Yield the profiles of an operator that declare something else than the given options."""
+    """Yield the profiles of an operator whose declaration differs from the given options."""
     declare = operator_named(operator).declare
     return (one for one in registration_of(operator).profiles.values() if declare(one) != declare(options))
 
@@ -377,7 +377,7 @@ def _shown_by_key(rows: Sequence[_Row]) -> dict[Key | None, list[str]]:
 
 
 def run_batch(spark: SparkSession, records: pa.Table, build: Build) -> StreamOutput:
-    """Run a query over a batch DataFrame: a history that has ended.
+    """Run a query over a batch DataFrame, which is a complete history.
 
     Raises:
         StreamproofError: The query failed.
@@ -392,7 +392,7 @@ def run_batch(spark: SparkSession, records: pa.Table, build: Build) -> StreamOut
 
 
 def _in_history(entry: Entry, key: Key | None, starts_at_ms: int, windows_too: bool) -> Entry:
-    """Return an output with the history's own key, or null for the key that stands for it, and in its times."""
+    """Return an output with the history's own key, or null for the key that represents it, and in its times."""
     key = None if key is not None and NULL_KEY in key else key
     output = entry.output
     if isinstance(output, Dropped):

@@ -1,4 +1,4 @@
-"""The witnesses that run on Spark: the operator of `spark_impl`, Spark's own, or a user's job."""
+"""The witnesses that run on Spark: the operator of `spark_impl`, Spark's own operator, or a user's job."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class QueryWitness(Witness):
     """A witness that runs a streaming query for each cohort.
 
     Attributes:
-        stepwise: Whether the query is given one batch at a time.
-        knows_dropped: Whether the dropped records are among its entries.
-        logic: The logic that runs instead of the operator's own, if that is ours.
-        mutant: The name of the mutant that `logic` is, if it is one.
+        stepwise: Whether the query gets one batch at a time.
+        knows_dropped: Whether its entries include the dropped records.
+        logic: The logic that replaces the operator's own, for an operator of ours.
+        mutant: The name of the mutant `logic`, if it is a mutant.
     """
 
     name: ClassVar[str]
@@ -65,9 +65,9 @@ class QueryWitness(Witness):
 
         Args:
             operator: The operator's name.
-            options: Its options, as in a history file.
-            state_groups: The number of groups over which the state's keys are spread; None for a group for each key.
-            batches: All batches, for an operator of Spark's own that looks up a static table.
+            options: The operator's options, as in a history file.
+            state_groups: The number of groups of the state's keys; None for one group per key.
+            batches: All batches, for an operator of Spark's that looks up a static table.
 
         Raises:
             BadInput: The witness has no query for these options.
@@ -86,7 +86,7 @@ class QueryWitness(Witness):
 
         Raises:
             BadInput: A history is refused, or a value doesn't fit its column.
-            StreamproofError: The query failed, or Spark couldn't be started.
+            StreamproofError: The query failed, or Spark didn't start.
         """
         outcomes: dict[int, Outcome] = {}
         for cohort, indexes in cohorts_of(histories):
@@ -98,7 +98,7 @@ class QueryWitness(Witness):
 
         Raises:
             BadInput: A history is refused, or a value doesn't fit its column.
-            StreamproofError: The query failed, or Spark couldn't be started.
+            StreamproofError: The query failed, or Spark didn't start.
         """
         for history in cohort.histories:
             if (reason := self.refuses(history)) is not None:
@@ -122,25 +122,25 @@ class QueryWitness(Witness):
         ], output
 
     def answers(self, histories: Sequence[History], run: RunOptions = PLAIN) -> Answers:
-        """Run histories that may share a cohort; return their answers.
+        """Run histories that may share a cohort; return their results.
 
         Raises:
             ValueError: They may not share a cohort.
             BadInput: A history is refused, or a value doesn't fit its column.
-            StreamproofError: A query failed, or Spark couldn't be started.
+            StreamproofError: A query failed, or Spark didn't start.
         """
         return of_query(*self.run(one_cohort(histories), run), self.is_left)
 
     def shares(self, histories: Sequence[History]) -> bool:
-        """Return whether `answers` takes the histories together, whatever their operators, options, clocks and keys."""
+        """Return whether `answers` accepts the histories together, with any operators, options, clocks and keys."""
         return False
 
     def is_left(self, fields: Sequence[Any]) -> bool:
-        """Return whether a key's stored fields at the end count as left."""
+        """Return whether a key's stored fields at the end count as remaining state."""
         return True
 
     def settings(self) -> dict[str, str]:
-        """Return the settings of the session under which the query runs."""
+        """Return the settings of the session for the query."""
         return {}
 
     def in_order(self, entries: list[Entry]) -> list[Entry]:
@@ -152,12 +152,12 @@ class QueryWitness(Witness):
 class SparkWitness(QueryWitness):
     """The operators of `spark_impl`.
 
-    A foreign-key join with manual delivery is played in three queries, whose outcomes are by arrival.
+    A foreign-key join with manual delivery is played in three queries, with outcomes by arrival.
 
     Attributes:
-        logic: The logic that runs instead of the operator's own, or instead of its stages': a mutant.
-        mutant: The name of the mutant that `logic` is, if it is one; its counterexamples are rechecked with it.
-        logics: For shared queries, the logic that runs a history instead, by the history's identity.
+        logic: The logic that replaces the operator's own, or its stages' logics: a mutant.
+        mutant: The name of the mutant `logic`, if it is a mutant; its counterexamples are rechecked with it.
+        logics: For shared queries, the replacing logic of a history, by the history's identity.
     """
 
     logic: Callable[[Any], Any] | None = None
@@ -170,16 +170,16 @@ class SparkWitness(QueryWitness):
     def builder(
         self, operator: str, options: Options, state_groups: int | None = None, batches: CohortTables = ()
     ) -> Build:
-        """Return the query of `spark_impl`; as `QueryWitness.builder`."""
+        """Return the query of `spark_impl`, as `QueryWitness.builder` does."""
         definition, binding = operator_named(operator).declare(options), binding_of(operator)
         return lambda frame: binding.build(definition, frame, self.logic, state_groups)
 
     def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
-        """Return the outcome of each history; as `QueryWitness.evaluate`.
+        """Return the outcome of each history, as `QueryWitness.evaluate` does.
 
         Raises:
-            BadInput: A value doesn't fit its column, or a history delivers a message where none waits.
-            StreamproofError: A query failed, or Spark couldn't be started.
+            BadInput: A value doesn't fit its column, or a history delivers from a route without waiting messages.
+            StreamproofError: A query failed, or Spark didn't start.
         """
         scheduled = [index for index, history in enumerate(histories) if history.has_schedule]
         others = [index for index, history in enumerate(histories) if not history.has_schedule]
@@ -190,14 +190,14 @@ class SparkWitness(QueryWitness):
         return [outcomes[index] for index in range(len(histories))]
 
     def answers(self, histories: Sequence[History], run: RunOptions = PLAIN) -> Answers:
-        """Run histories in shared queries, if their operators can; as `QueryWitness.answers`."""
+        """Run histories in shared queries, if their operators support it, as `QueryWitness.answers` does."""
         if not self.shares(histories):
             return super().answers(histories, run)
         logics = [self.logics[id(history)] if self.logics else self.logic for history in histories]
         return run_shared([Play(*each) for each in zip(histories, logics, strict=True)], run)
 
     def shares(self, histories: Sequence[History]) -> bool:
-        """Return whether they can run in shared queries."""
+        """Return whether the histories can run in shared queries."""
         return all(map(can_share, histories))
 
 
@@ -206,7 +206,7 @@ class NativeSparkWitness(QueryWitness):
     """Spark's own operators, if Spark has an operator with the same meaning.
 
     Attributes:
-        further_settings: Further settings of the session, such as a profile's.
+        further_settings: Additional settings of the session, such as a profile's.
     """
 
     further_settings: Mapping[str, str] = field(default_factory=dict)
@@ -217,14 +217,14 @@ class NativeSparkWitness(QueryWitness):
     def builder(
         self, operator: str, options: Options, state_groups: int | None = None, batches: CohortTables = ()
     ) -> Build:
-        """Return the query of Spark's own operator; as `QueryWitness.builder`."""
+        """Return the query of Spark's own operator, as `QueryWitness.builder` does."""
         definition = operator_named(operator).declare(options)
         native = native_of(operator)
         native.check(definition)
         return lambda frame: native.build(definition, frame, batches)
 
     def refuses(self, history: History) -> str | None:
-        """Return the reason why Spark's own operator can't run a history; as `QueryWitness.refuses`."""
+        """Return the reason why Spark's own operator can't run a history, as `QueryWitness.refuses` does."""
         if (reason := super().refuses(history)) is not None:
             return reason
         try:
@@ -234,22 +234,23 @@ class NativeSparkWitness(QueryWitness):
         return None
 
     def settings(self) -> dict[str, str]:
-        """Return the settings of Spark's own operators; their state is where Spark has it by default."""
+        """Return the settings of Spark's own operators; their state is in Spark's default store."""
         return {WATERMARK_POLICY: "max", **default_store(), **self.further_settings}
 
     def in_order(self, entries: list[Entry]) -> list[Entry]:
-        """Return a batch's windows by end and its joined rows by timestamp, because Spark promises no order."""
+        """Return a batch's windows by end and its joined rows by timestamp, because Spark guarantees no order."""
         return sorted(entries, key=_sort_key)
 
 
 @dataclass(frozen=True)
 class JobWitness(QueryWitness):
-    """A user's job, which runs instead of an operator.
+    """A user's job, which replaces an operator.
 
     Attributes:
-        job: Takes the streaming input (key string, value, timestamp bigint ms, order bigint), and returns the columns
+        job: A function from the streaming input (key string, value, timestamp bigint ms, order bigint) to the columns
             of the operator's changelog, of which `change`, `reason`, `cause` and `ordinal` may be missing.
-        counts: Takes a key's stored fields at the end; returns whether they count as left. By default all do.
+        counts: A function from a key's stored fields at the end to whether they count as remaining state. By default
+            all fields do.
     """
 
     job: OperatorJob
@@ -264,13 +265,13 @@ class JobWitness(QueryWitness):
         return self.job
 
     def is_left(self, fields: Sequence[Any]) -> bool:
-        """Return whether a key's stored fields at the end count as left."""
+        """Return whether a key's stored fields at the end count as remaining state."""
         return self.counts(fields)
 
     def refuses(self, history: History) -> str | None:
         """Refuse histories with manual delivery, because a job has no known channels."""
         if history.has_schedule:
-            return f"{history.name}: a job can't be told when to deliver: leave out the lines with deliver"
+            return f"{history.name}: a job decides its own deliveries: leave out the lines with deliver"
         return None
 
 
@@ -298,12 +299,12 @@ def native_of(operator: str) -> Native:
     """
     native = registration_of(operator).native
     if native is None:
-        raise BadInput(f"spark-native has no {operator}: Spark has no operator of its own that can mean it; use spark")
+        raise BadInput(f"spark-native has no {operator}: Spark has no operator with the same meaning; use spark")
     return native
 
 
 def state_groups_of(cohort: Cohort, run: RunOptions) -> int | None:
-    """Return the number of groups over which the state's keys are spread: with many keys, a group has several."""
+    """Return the number of groups of the state's keys; with many keys, a group contains several."""
     if run.state_groups is not None:
         return run.state_groups
     keys = max((len({record.key for record in history.records}) for history in cohort.histories), default=0)

@@ -1,6 +1,6 @@
-"""The connections by which Spark's JVM calls a query's Python functions: closed with the query, for Spark keeps them.
+"""The connections through which Spark's JVM calls a query's Python functions; closed with the query, unlike Spark's.
 
-Each query that calls one has its own connection, with a file descriptor and a thread of this process.
+Each query with such a function has its own connection, with a file descriptor and a thread of this process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Callbacks:
         self._threads: dict[Any, int] = {}
 
     def noted(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Wrap a function that Spark calls, so that its connection is known."""
+        """Wrap a function that Spark calls, to record its connection."""
 
         def called(*given: P.args, **named: P.kwargs) -> R:
             from pyspark import SparkContext
@@ -39,14 +39,14 @@ class Callbacks:
 
     @property
     def frames(self) -> list[FrameType]:
-        """Where the threads are that call the functions, or wait to be asked."""
+        """Return the code positions of the threads that run the functions, or wait for calls."""
         all_frames = sys._current_frames()
         return [all_frames[thread] for thread in [*self._threads.values()] if thread in all_frames]
 
     def close(self) -> None:
-        """Close the connections; a query whose function hasn't returned fails, and can be stopped."""
+        """Close the connections; a query whose function is still running fails, and can be stopped."""
         while self._threads:
             connection, _ = self._threads.popitem()
-            # Its own thread waits for it, and closes it as soon as it has ended.
+            # Its own thread waits for the query, and closes the connection at its end.
             with contextlib.suppress(OSError, AttributeError):
                 connection.socket.shutdown(socket.SHUT_RDWR)

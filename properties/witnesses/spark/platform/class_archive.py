@@ -23,6 +23,6 @@ def archive_of(java: JavaHome) -> Path:
 
 
 def java_options(java: JavaHome) -> list[str]:
-    """Return the options by which Java uses the archive; none without an archive."""
+    """Return the options with which Java uses the archive; none without an archive."""
     archive = archive_of(java)
     return [f"-XX:SharedArchiveFile={archive}"] if archive.is_file() else []

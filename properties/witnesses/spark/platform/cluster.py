@@ -1,7 +1,8 @@
-"""An existing Spark cluster to run cohorts on: reached before Spark starts, tested before it is used.
+"""An existing Spark cluster for cohorts: contacted before Spark starts, and tested before use.
 
 A cluster has Spark, Python and Spark's Python packages. It lacks streamproof, which is sent to its workers, and a
-folder that they and this machine share, which the user names. Problems are reported at once, with the master's URL.
+folder that the workers and this machine share, which the user names. Problems are reported at once, with the master's
+URL.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MASTER_VARIABLE = "STREAMPROOF_MASTER"
-"""The environment variable that names Spark's master, if `--master` doesn't."""
+"""The environment variable that names Spark's master, without `--master`."""
 PARTITIONS_VARIABLE = "STREAMPROOF_PARTITIONS"
-"""The environment variable for the number of shuffle partitions, if `--partitions` isn't given."""
+"""The environment variable of the number of shuffle partitions, without `--partitions`."""
 SHARED_VARIABLE = "STREAMPROOF_SHARED"
-"""The environment variable that names the shared folder, if `--shared` doesn't."""
+"""The environment variable that names the shared folder, without `--shared`."""
 
 CODE = ("reference", "spark_impl", "properties", "specs")
-"""The packages of streamproof: an operator's logic refers to them by name."""
+"""The packages of streamproof; an operator's logic refers to them by name."""
 
 _HOST = r"(?:[^\s:/,@\[\]]+|\[[0-9A-Fa-f:.]+\])"
 _STANDALONE = re.compile(rf"spark://({_HOST}:\d+(?:,{_HOST}:\d+)*)")
@@ -43,37 +44,37 @@ _FORMS = "spark://HOST:PORT, local-cluster[WORKERS,CORES,MEGABYTES], local[CORES
 _ANSWER_SECONDS = 5.0
 _WORKER_SECONDS = 90.0
 _SLOW_WORKER_SECONDS = 300.0
-"""The time that yarn and Kubernetes may take to start workers that don't run yet (s)."""
+"""The timeout for yarn and Kubernetes to start workers (s)."""
 
 
 def checked_master(master: str) -> str:
-    """Return a master URL unchanged, if Spark takes it.
+    """Return a master URL unchanged, if Spark accepts it.
 
     Raises:
-        BadInput: Spark doesn't take the URL, or a yarn cluster's configuration isn't named.
+        BadInput: Spark doesn't accept the URL, or a yarn cluster's configuration is missing.
     """
     if _STANDALONE.fullmatch(master) is None and _OTHERS.fullmatch(master) is None:
         why = ""
         if re.fullmatch(rf"spark://{_HOST}/?", master):
             why = f" (the port is missing: a standalone master listens on 7077, as in {master.rstrip('/')}:7077)"
-        raise BadInput(f"{master!r} is no master URL that Spark knows{why}: use {_FORMS}.")
+        raise BadInput(f"{master!r} isn't a master URL that Spark accepts{why}: use {_FORMS}.")
     if master == "yarn" and not {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & os.environ.keys():
-        raise BadInput("master 'yarn': Spark finds it by Hadoop's configuration: set HADOOP_CONF_DIR to its folder.")
+        raise BadInput("master 'yarn': Spark needs Hadoop's configuration: set HADOOP_CONF_DIR to its folder.")
     return master
 
 
 def is_cluster(master: str) -> bool:
-    """Return whether the workers of a master are processes of their own, on this machine or another."""
+    """Return whether the workers of a master are separate processes, on this machine or another."""
     return not re.match(r"local(\[|$)", master)
 
 
 def address_towards(master: str) -> str | None:
-    """Reach a standalone master, and return this machine's address on the way there, for its workers to connect to.
+    """Contact a standalone master, and return this machine's address on that route, for its workers to connect to.
 
     None for other masters, which announce the driver's address themselves.
 
     Raises:
-        StreamproofError: No host of the URL answers within 5 s.
+        StreamproofError: No host of the URL responds within 5 s.
     """
     standalone = _STANDALONE.fullmatch(master)
     if standalone is None:
@@ -88,7 +89,7 @@ def address_towards(master: str) -> str | None:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             refused.append(f"{address}: {reason}")
     raise StreamproofError(
-        f"the Spark master {master} can't be reached ({'; '.join(refused)}): start it, or name another one."
+        f"the Spark master {master} can't be reached ({'; '.join(refused)}): start it, or name another master."
     )
 
 
@@ -96,22 +97,22 @@ def worker_python() -> str:
     """Return the Python of a cluster's workers: PYSPARK_PYTHON, or this process's.
 
     Raises:
-        BadInput: The program doesn't exist on this machine, where Spark starts it too.
+        BadInput: The program doesn't exist on this machine, where Spark also starts it.
     """
     named = os.environ.get("PYSPARK_PYTHON") or sys.executable
     if shutil.which(named) is None:
         raise BadInput(
-            f"PYSPARK_PYTHON={named}: Spark starts the workers' Python on this machine too, and there is none of that "
-            f"name here: link it to this one, {sys.executable}, or name one that is on all machines."
+            f"PYSPARK_PYTHON={named}: Spark also starts the workers' Python on this machine, which has no such "
+            f"program: link it to this Python, {sys.executable}, or name a Python that exists on all machines."
         )
     return named
 
 
 def shared_folder(named: Path | None) -> Path | None:
-    """Return the folder that all workers see: the named folder, or the environment's; None for this machine's own.
+    """Return the folder that all workers share: the named folder, or the environment's; None for a local folder.
 
     Raises:
-        BadInput: It isn't a folder in which this machine may write.
+        BadInput: It isn't a writable folder of this machine.
     """
     if named is None:
         given = os.environ.get(SHARED_VARIABLE)
@@ -120,32 +121,34 @@ def shared_folder(named: Path | None) -> Path | None:
         named = Path(given)
     folder = named.resolve()
     if not folder.is_dir():
-        raise BadInput(f"the shared folder {named} is no folder: name one that this machine and all workers see.")
+        raise BadInput(
+            f"the shared folder {named} isn't a folder: name a folder that this machine and all workers share."
+        )
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise BadInput(f"the shared folder {named} can't be written by this user: name another one.")
+        raise BadInput(f"the shared folder {named} can't be written by this user: name another folder.")
     return folder
 
 
 def send_code(spark: SparkSession) -> None:
-    """Send streamproof to the workers: they run this version, whatever they have installed."""
-    # Workers fetch the file when they start, which some do late: it is removed when this process ends.
+    """Send streamproof to the workers, which run this version regardless of their own packages."""
+    # Workers download the file when they start, which may be late, so it is removed when this process ends.
     packed = own_folder() / "streamproof-code.zip"
     pack_code(packed)
     before, context = list(sys.path), spark.sparkContext
     context.addPyFile(str(packed))
-    # PySpark imports from it on the driver too, where the files beside the modules would then be missing.
+    # PySpark would also import from it on the driver, where the files beside the modules would be missing.
     sys.path[:] = before
     importlib.invalidate_caches()
-    # Spark first unpacks each operator in the workers' Python on this machine, and doesn't look among its files there.
+    # Spark first unpacks each operator in the workers' Python on this machine, and ignores its files there.
     environment: dict[str, str] = context.environment
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(packed), environment.get("PYTHONPATH"))))
 
 
 def pack_code(target: Path) -> None:
-    """Write streamproof's modules into a zip file that Python can import from."""
+    """Write streamproof's modules to a zip file from which Python can import."""
     root = Path(__file__).parents[4]
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        # Without an entry of its own a folder is no namespace package to Python before 3.13.
+        # Before 3.13 Python only treats a folder as a namespace package if it has its own entry.
         archive.mkdir("streamproof")
         for package in CODE:
             for path in sorted((root / package).rglob("*.py")):
@@ -156,8 +159,8 @@ def look_at_workers(spark: SparkSession, shared: Path | None) -> None:
     """Test on every core of the cluster whether it can run a cohort.
 
     Raises:
-        StreamproofError: No worker takes a task in time, its Python doesn't start or lacks a package, or it can't
-            read and write the folder that it is to share with this machine; the message has the remedy.
+        StreamproofError: No worker runs a task in time, its Python doesn't start or lacks a package, or it can't read
+            and write the shared folder; the message contains the remedy.
     """
     context, master = spark.sparkContext, str(spark.sparkContext.master)
     with temporary_folder(shared) as folder:
@@ -180,13 +183,13 @@ def look_at_workers(spark: SparkSession, shared: Path | None) -> None:
         seconds = _SLOW_WORKER_SECONDS if master.startswith(("yarn", "k8s")) else _WORKER_SECONDS
         asking.join(seconds)
         if asking.is_alive():
-            # Not `cancelAllJobs`: without a worker nothing could report that a job has ended.
+            # Not `cancelAllJobs`, because without a worker the end of a job is never reported.
             with contextlib.suppress(Exception):
                 spark.stop()
             raise StreamproofError(
                 f"no worker of {master} ran a task within {seconds:.0f} s: the cluster has no worker with a free core "
                 "and memory for an executor, or its workers can't connect to this machine "
-                "(SPARK_LOCAL_HOSTNAME says under which name they are to find it)."
+                "(SPARK_LOCAL_HOSTNAME sets the name under which they find it)."
             )
     if failures:
         raise StreamproofError(_why_no_answer(master, failures[0])) from None
@@ -196,7 +199,7 @@ def look_at_workers(spark: SparkSession, shared: Path | None) -> None:
 
 
 class _Look:
-    """The test on each worker: a class, because Spark sends it by name, which shows whether streamproof has arrived."""
+    """The test on each worker; a class, because Spark sends it by name, which shows whether streamproof has arrived."""
 
     def __init__(self, folder: str, shared: str | None = None) -> None:
         self.folder, self.shared = folder, shared or str(Path(folder).parent)
@@ -209,12 +212,12 @@ class _Look:
             try:
                 importlib.import_module(module)
             except ImportError as error:
-                remedy = "install it there, or set PYSPARK_PYTHON to one that has it."
+                remedy = "install it there, or set PYSPARK_PYTHON to a Python with it."
                 return f"its Python {sys.executable} has no {package} ({error}): {remedy}"
-        remedy = "name one that this machine and all workers see under this path, and may write, with --shared."
+        remedy = "name a writable folder that this machine and all workers share under this path, with --shared."
         try:
             if (Path(self.folder) / "driver").read_text() != "here":
-                return f"it sees another folder than this machine as {self.shared}: {remedy}"
+                return f"its folder {self.shared} differs from this machine's: {remedy}"
             (Path(self.folder) / f"worker-{number}").write_text("here")
         except OSError as error:
             return f"it can't use the folder {self.shared} ({error.strerror}): {remedy}"
@@ -225,18 +228,18 @@ def _why_no_answer(master: str, error: Exception) -> str:
     text, python = str(error), os.environ["PYSPARK_PYTHON"]
     where = f"the workers of {master} can't run Python tasks"
     if "SparkContext was shut down" in text or "stopped SparkContext" in text:
-        return f"{master} has ended this application before a worker ran a task: its own log says why."
+        return f"{master} has ended this application before a worker ran a task: see its log."
     missing = re.search(r'Cannot run program "([^"]+)"', text)
     if missing:
-        return f"{where}: there is no {missing[1]} there; set PYSPARK_PYTHON to the path of their Python."
+        return f"{where}: the workers have no {missing[1]}; set PYSPARK_PYTHON to the path of their Python."
     if "PYTHON_VERSION_MISMATCH" in text:
         here = ".".join(map(str, sys.version_info[:2]))
-        return f"{where}: {python} isn't Python {here} there; set PYSPARK_PYTHON to the path of a Python {here}."
+        return f"{where}: on the workers {python} isn't Python {here}; set PYSPARK_PYTHON to a Python {here}."
     return f"{where} ({python}): {last_cause(text)}"
 
 
 def last_cause(text: str) -> str:
-    """Return the line of a Java or Python failure with the cause."""
+    """Return the line with the cause of a Java or Python failure."""
     raised = re.findall(r"^(?:: |Caused by: )?(?:[\w$]+\.)*(\w*(?:Error|Exception)): (.+)$", text, re.MULTILINE)
     reasons = [f"{kind}: {said}" for kind, said in raised if kind not in ("PythonException", "SparkException")]
     if reasons:
@@ -245,7 +248,7 @@ def last_cause(text: str) -> str:
 
 
 def tasks_of_executors(spark: SparkSession) -> dict[str, int]:
-    """Count the tasks that each executor has completed, by its number and address; the driver isn't an executor."""
+    """Count the tasks that each executor has completed, by number and address; the driver isn't an executor."""
     context: Any = spark.sparkContext._jsc
     listed = context.sc().statusStore().executorList(False)
     executors = [listed.apply(index) for index in range(listed.size())]

@@ -1,8 +1,8 @@
-"""Lets a job see Spark Connect alone, while the check keeps the JVM of its server, which is a child of this process.
+"""Lets a job see only Spark Connect, while the check uses the JVM of its server, a child of this process.
 
-It is asked for as PySpark asks for it, by SPARK_REMOTE=local or local[2]. A frame crosses over as a global temporary
-view: the check makes the view of an input, which the client reads; the client makes the view of a result, which so goes
-over gRPC to the server's planner, and the check reads that.
+It is requested as in PySpark, by SPARK_REMOTE=local or local[2]. A frame crosses as a global temporary view. The check
+creates the view of an input, and the client reads it. The client creates the view of a result, which so goes over gRPC
+to the server's planner, and the check reads it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 REMOTE, IS_REMOTE, IS_LOCAL = "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE"
-"""The environment variables by which PySpark chooses between its two kinds of classes, and where the server is."""
+"""The environment variables with which PySpark chooses between its two kinds of classes, and finds the server."""
 _TOKEN = "spark.connect.authenticate.token"
 _SETTINGS = {"spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": "0"}
-"""The settings by which a server listens to this machine alone, on a port that is free."""
+"""The settings with which a server listens only on this machine, on a free port."""
 
 _SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService"
 
@@ -44,45 +44,46 @@ _changed = contextlib.ExitStack()
 
 
 def is_asked() -> bool:
-    """Return whether jobs are to be run over Connect."""
+    """Return whether jobs run over Connect."""
     return bool(_hidden) or REMOTE in os.environ or IS_REMOTE in os.environ
 
 
 def master() -> str | None:
-    """Return the master of the server that SPARK_REMOTE asks for, such as `local[2]`; None: it asks for none."""
+    """Return the master of the server that SPARK_REMOTE requests, such as `local[2]`; None if it requests none."""
     return _hidden.get(REMOTE, os.environ.get(REMOTE))
 
 
 def begin() -> None:
-    """Let modules that are imported from now on declare functions for Connect, if SPARK_REMOTE asks for a server here.
+    """Let modules imported from now on declare functions for Connect, if SPARK_REMOTE requests a server here.
 
-    PySpark begins when a session is made: a function that a module declares before, as by `@udf`, isn't for Connect.
+    PySpark only does so once a session exists; a function that a module declares earlier, for example with `@udf`,
+    isn't for Connect.
     """
     if _LOCAL.fullmatch(os.environ.get(REMOTE, "")):
         os.environ.update({IS_REMOTE: "1", IS_LOCAL: "1"})
 
 
 def require() -> None:
-    """Make sure that jobs can be run over Connect.
+    """Make sure that jobs can run over Connect.
 
     Raises:
-        BadInput: The server is in another process, or PySpark has none.
+        BadInput: The server is in another process, or this PySpark contains none.
         MissingTool: A package that PySpark's client needs is missing.
     """
     remote = master()
     if remote is not None and not _LOCAL.fullmatch(remote):
         raise BadInput(
-            f"SPARK_REMOTE is {visible(remote)}, and a check reaches into the JVM of the server, for the watermarks, "
-            "plans and checkpoints of its queries: give SPARK_REMOTE=local[2], and the check starts a server itself"
+            f"SPARK_REMOTE is {visible(remote)}, but a check needs the server's JVM for the watermarks, plans and "
+            "checkpoints of its queries: set SPARK_REMOTE=local[2], and the check starts a server itself"
         )
     if remote is None and IS_LOCAL not in os.environ:
         raise BadInput(
-            "a session of Spark Connect runs in this process, and a check reaches into the JVM of the server: "
-            "leave out remote(…) where the session is built, and set SPARK_REMOTE=local[2], and the check starts a "
+            "a session of Spark Connect runs in this process, but a check needs the server's JVM: leave out "
+            "remote(…) where the session is built, and set SPARK_REMOTE=local[2], and the check starts a "
             "server itself"
         )
     if spark_version() < (4, 0):
-        raise BadInput("SPARK_REMOTE is set, and PySpark has a Connect server from 4.0 on: `unset SPARK_REMOTE`")
+        raise BadInput("SPARK_REMOTE is set, but PySpark has a Connect server only from 4.0 on: `unset SPARK_REMOTE`")
     try:
         importlib.import_module("pyspark.sql.connect.session")
     except ImportError as error:
@@ -92,7 +93,7 @@ def require() -> None:
 
 @contextlib.contextmanager
 def without() -> Iterator[None]:
-    """Let PySpark's functions within it make the columns of a session in this process."""
+    """Let PySpark's functions in the block create the columns of a session in this process."""
     global _hidden
     hides = {name: os.environ.pop(name) for name in (REMOTE, IS_REMOTE) if name in os.environ}
     before, _hidden = _hidden, {**_hidden, **hides}
@@ -105,10 +106,10 @@ def without() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _as_client() -> Iterator[None]:
-    """Let PySpark's functions make the columns of Connect, and send a job's modules with its functions.
+    """Let PySpark's functions create the columns of Connect, and send a job's modules with its functions.
 
-    A function for `foreachBatch` may begin in a thread of its own before the function has returned that starts its
-    query: what is first in changes this process, and what is last out changes it back.
+    A function for `foreachBatch` may begin in another thread before the function that starts its query has returned. So
+    the first one to enter changes this process, and the last one to leave restores it.
     """
     global _clients
     with _CHANGING:
@@ -147,7 +148,7 @@ def _changed_for_clients() -> Iterator[None]:
 
 
 def client_of(spark: SparkSession) -> SparkSession:
-    """Return the client of the server in a session's JVM, which is started where it isn't."""
+    """Return the client of the server in a session's JVM, starting the server if needed."""
     from py4j.protocol import Py4JJavaError
     from pyspark.sql.connect.session import SparkSession as Client
 
@@ -160,13 +161,13 @@ def client_of(spark: SparkSession) -> SparkSession:
             context.conf().setIfMissing(name, value)
         service.start(context)
         port = service.localPort()
-    token = context.conf().get(_TOKEN, "")  # of a server that PySpark has started, the environment has it
+    token = context.conf().get(_TOKEN, "")  # for a server that PySpark has started, the environment contains it
     client: Any = Client.builder.remote(f"sc://localhost:{port}/{f';token={token}' * bool(token)}").getOrCreate()
     return client  # type: ignore[no-any-return]
 
 
 def settings_of_client(spark: SparkSession, client: SparkSession) -> dict[str, str]:
-    """Return the settings of queries in which the client's session differs from the check's."""
+    """Return the settings of queries that differ between the client's session and the check's."""
     ours = spark.conf.getAll
     theirs = client.conf.getAll
     return {name: value for name, value in theirs.items() if name.startswith("spark.sql.") and ours.get(name) != value}
@@ -174,12 +175,12 @@ def settings_of_client(spark: SparkSession, client: SparkSession) -> dict[str, s
 
 @dataclass(frozen=True)
 class Crossing:
-    """The way of frames between a check and a job that sees Connect alone.
+    """The transfer of frames between a check and a job that only sees Connect.
 
     Attributes:
         spark: The check's session.
         client: The job's session.
-        views: The names of the views that were made.
+        views: The names of the created views.
     """
 
     spark: SparkSession
@@ -187,7 +188,7 @@ class Crossing:
     views: list[str] = field(default_factory=list)
 
     def to_job(self, given: Any) -> Any:
-        """Return the job's frame of a check's frame, its session of the check's; all else as it is."""
+        """Return the job's frame for a check's frame, and its session for the check's; other values unchanged."""
         from pyspark.sql.classic.dataframe import DataFrame
         from pyspark.sql.session import SparkSession
 
@@ -196,7 +197,7 @@ class Crossing:
         return self.client.table(self._view(given)) if isinstance(given, DataFrame) else given
 
     def to_check(self, returned: Any) -> Any:
-        """Return the check's frame of a job's; all else as it is, and a frame with columns of one name, too."""
+        """Return the check's frame for a job's; other values, and a frame with repeated column names, unchanged."""
         from pyspark.sql.connect.dataframe import DataFrame
 
         if not isinstance(returned, DataFrame):
@@ -219,12 +220,13 @@ class Crossing:
 
 @contextlib.contextmanager
 def crossing(spark: SparkSession, client: SparkSession) -> Iterator[None]:
-    """Let the user's functions that are called within it see Connect alone."""
+    """Let the user's functions called in the block see only Connect."""
     global _crossing
     before, _crossing = _crossing, Crossing(spark, client)
     to_check = _crossing.to_check
     try:
-        # The check writes the job's stream, by a writer of its own, so that it sees what is written, and can stop it.
+        # The check writes the job's stream with its own writer, so that it sees the written rows, and can stop the
+        # query.
         with mock.patch.object(classes().frame, "writeStream", property(lambda frame: to_check(frame).writeStream)):
             yield
     finally:
@@ -233,7 +235,7 @@ def crossing(spark: SparkSession, client: SparkSession) -> Iterator[None]:
 
 
 def call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a user's function; over Connect it is given the client's frames, and what it returns crosses back."""
+    """Call a user's function; over Connect it gets the client's frames, and its result is transferred back."""
     if _crossing is None:
         return function(*arguments)
     with _as_client():
@@ -241,7 +243,7 @@ def call(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def to_job(made: Callable[[], DataFrame]) -> DataFrame:
-    """Return a frame that the check makes as the user's functions see it."""
+    """Return a check's frame as the user's functions see it."""
     if _crossing is None:
         return made()
     with without():
@@ -250,17 +252,17 @@ def to_job(made: Callable[[], DataFrame]) -> DataFrame:
 
 
 def to_check(frame: Any) -> Any:
-    """Return the check's frame of a frame that the user's functions see."""
+    """Return the check's frame for a frame of the user's functions."""
     return frame if _crossing is None else _crossing.to_check(frame)
 
 
 def server_session(spark: Any) -> Any:
-    """Return the session in this process of a session that the user's functions see."""
+    """Return the session in this process for a session of the user's functions."""
     return spark if _crossing is None else _crossing.spark
 
 
 class Classes(NamedTuple):
-    """The classes of PySpark whose objects the user's functions see."""
+    """The PySpark classes of the objects that the user's functions see."""
 
     session: Any
     settings: Any
@@ -275,7 +277,7 @@ class Classes(NamedTuple):
 
 
 def classes() -> Classes:
-    """Return the classes of PySpark whose objects the user's functions see."""
+    """Return the PySpark classes of the objects that the user's functions see."""
     if _crossing is None:
         from pyspark.sql import GroupedData, SparkSession
         from pyspark.sql.catalog import Catalog
@@ -301,19 +303,20 @@ def classes() -> Classes:
 
 
 def as_sent(function: Any) -> Any:
-    """Return a function as it arrives at the server's process, which shares no variable with this process.
+    """Return a function as it arrives in the server's process, which shares no variable with this process.
 
     Raises:
-        BadInput: It can't be sent there.
+        BadInput: The function can't be sent there.
     """
     if _crossing is None:
         return function
     from pyspark import cloudpickle
 
-    try:  # within the call of the function that starts the query
+    try:  # during the call of the function that starts the query
         return cloudpickle.loads(cloudpickle.dumps(function))
     except Exception as error:
         raise BadInput(
             f"{getattr(function, '__qualname__', function)} can't be sent to the Connect server, which calls it in a "
-            f"process of its own: {first_line(error).rstrip('.')}: let it use nothing of a session but its arguments"
+            f"separate process: {first_line(error).rstrip('.')}: let it use only its arguments, and no other part of "
+            "a session"
         ) from None

@@ -1,4 +1,4 @@
-"""Recognise a full disk in a failure's text, with the folder and the remedy."""
+"""Recognize a full disk in a failure's text, and return the folder and the remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from .cluster import SHARED_VARIABLE
 
 _ROOM_BYTES = 16 << 20
-"""The least room of a folder that doesn't count as full: a query's batches, state and checkpoint need some MB."""
+"""The smallest free space of a folder that isn't full: a query's batches, state and checkpoint need some MB."""
 
 
 def no_space(text: str, shared: Path | None = None) -> str | None:
@@ -22,14 +22,14 @@ def no_space(text: str, shared: Path | None = None) -> str | None:
         shared: The folder that queries write to, if it isn't the temporary directory.
     """
     if "File too large" in text:
-        return "a file reached the size that a file of this process may have (`ulimit -f`): `ulimit -f unlimited`"
+        return "a file reached this process's size limit (`ulimit -f`): `ulimit -f unlimited`"
     if "No space left on device" not in text and "Disk quota exceeded" not in text:
         return None
     folders = _written_to(shared)
     full = {name: folder for name, folder in folders.items() if shutil.disk_usage(folder).free < _ROOM_BYTES}
     named = full or folders
     where = " and ".join(map(str, sorted(set(named.values()))))
-    return f"no space left in {where}: free some, or name another folder with {' and '.join(named)}"
+    return f"no space left in {where}: free some space, or name another folder with {' and '.join(named)}"
 
 
 def _written_to(shared: Path | None) -> Mapping[str, Path]:

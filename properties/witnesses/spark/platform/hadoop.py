@@ -1,9 +1,9 @@
-"""Make Hadoop quick in a local session: without this, three habits of Hadoop take a third of a check's CPU seconds.
+"""Make Hadoop fast in a local session; otherwise three Hadoop habits take a third of a check's CPU seconds.
 
-- Hadoop runs `chmod` for each file that it makes, because PySpark lacks Hadoop's native library: 4 ms of a core.
+- Hadoop runs `chmod` for each new file, because PySpark lacks Hadoop's native library: 4 ms of a core.
 - Spark copies Hadoop's 1,100 settings for each list of files, each plan and each scan. 700 are YARN's and MapReduce's.
-- It sends the settings to the tasks with each scan and each state store. Hadoop adds to each setting the name of the
-  file that set it, and compresses each name alone: tens of ms.
+  - Spark sends the settings to the tasks with each scan and each state store. Hadoop adds to each setting the name of
+    the file that set it, and compresses each name separately: tens of ms.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _LOG = logging.getLogger("streamproof")
 
 
 def quicken(session: Any) -> None:
-    """Make Hadoop quick in a local session's JVM; if another Spark's Hadoop refuses a step, it is skipped."""
-    # Loading a file system loads defaults, and with them all settings and origins again: so they are forgotten last.
+    """Make Hadoop fast in a local session's JVM; a step that another Spark's Hadoop refuses is skipped."""
+    # Loading a file system loads defaults, and with them all settings and origins again, so they are removed last.
     steps: list[Callable[[Any], None]] = [set_permissions_in_java] if os.name == "posix" else []
     for step in [*steps, forget_defaults, forget_origins]:
         try:
@@ -53,7 +53,7 @@ def quicken(session: Any) -> None:
 
 
 def set_permissions_in_java(session: Any) -> None:
-    """Let Java set the permissions of local files: Spark's compiler makes the class, Hadoop keeps one file system."""
+    """Let Java set the permissions of local files: Spark's compiler creates the class; Hadoop keeps one file system."""
     jvm = session._jvm
     hadoop = jvm.org.apache.hadoop
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
@@ -66,7 +66,7 @@ def set_permissions_in_java(session: Any) -> None:
 
 
 def forget_defaults(session: Any) -> None:
-    """Remove from Hadoop's settings the defaults of YARN and of MapReduce, which a local session doesn't start."""
+    """Remove the defaults of YARN and MapReduce, which a local session doesn't start, from Hadoop's settings."""
     defaults = session._jvm.org.apache.hadoop.conf.Configuration(False)
     for name in ("yarn-default.xml", "mapred-default.xml"):
         defaults.addResource(name)
@@ -76,14 +76,14 @@ def forget_defaults(session: Any) -> None:
 
 
 def forget_origins(session: Any) -> None:
-    """Remove from Hadoop's settings the names of the files that set them; the settings stay."""
-    # Python would clear the map that is there key by key.
+    """Remove the names of the files that set them from Hadoop's settings; the settings stay."""
+    # Python would clear the existing map key by key.
     _field(session, "updatingResource").set(_loaded(session), session._jvm.java.util.concurrent.ConcurrentHashMap())
 
 
 def _loaded(session: Any) -> Any:
     """Return the settings of Hadoop for a session, with all defaults."""
-    session._jvm.java.lang.Class.forName("org.apache.hadoop.mapred.JobConf")  # it loads defaults, too
+    session._jvm.java.lang.Class.forName("org.apache.hadoop.mapred.JobConf")  # this loads defaults, too
     conf = session._jsc.hadoopConfiguration()
     conf.size()
     return conf

@@ -1,7 +1,7 @@
-"""Spark's JVM: started so that it ends with this process, however that ends, and can be ended at once.
+"""Spark's JVM: it ends with this process in any case, and can be ended at once.
 
-PySpark's own start relies on the JVM to notice the end of its standard input; a JVM that is still starting does so late
-or never.
+With PySpark's own start the JVM must notice the end of its standard input; a JVM that is still starting does so late or
+never.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _process: subprocess.Popen[bytes] | None = None
 def launch(conf: Any, log: BinaryIO, options: Sequence[str] = ()) -> Any:
     """Start Spark's JVM with a configuration, and return PySpark's gateway to it; its output goes to `log`.
 
-    Java is given the further `options`. The JVM's temporary files lie in this process's own folder. A JVM that started
-    this process is used as it is.
+    Java also gets the additional `options`. The JVM's temporary files are in this process's own folder. A JVM that
+    started this process is used unchanged.
 
     Raises:
         PySparkRuntimeError: The JVM ended before it listened, with the condition JAVA_GATEWAY_EXITED.
@@ -59,12 +59,12 @@ def launch(conf: Any, log: BinaryIO, options: Sequence[str] = ()) -> Any:
 
 
 def end(seconds: float = _STOP_SECONDS) -> None:
-    """End the JVM that was launched, and wait for its end: it is killed if it doesn't end by itself in time."""
+    """End the launched JVM, and wait for its end; it is killed if it doesn't end by itself in time."""
     process = _process
     if process is None or process.poll() is not None:
         return
     assert process.stdin is not None
-    # A listener or a finalizer may call a JVM that ends, and py4j logs that by the root logger.
+    # A listener or a finalizer may call a JVM that is ending, and py4j logs that with the root logger.
     logging.getLogger().addFilter(lambda record: f"{os.sep}py4j{os.sep}" not in record.pathname)
     with contextlib.suppress(OSError):
         process.stdin.close()
@@ -76,13 +76,13 @@ def end(seconds: float = _STOP_SECONDS) -> None:
 
 
 def ended_by() -> str | None:
-    """Name the signal that ended the JVM that was launched; None if no signal did."""
+    """Return the name of the signal that ended the launched JVM; None if no signal did."""
     code = None if _process is None else _process.poll()
     return signal.Signals(-code).name if code is not None and code < 0 else None
 
 
 def kill() -> None:
-    """Kill the JVM that was launched, and its child processes, without waiting for their end."""
+    """Kill the launched JVM and its child processes, without waiting for their end."""
     process = _process
     if process is not None and process.poll() is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -117,22 +117,22 @@ def _started(conf: Any, log: BinaryIO, connection: Path, options: Sequence[str])
 
 
 def _listening(process: subprocess.Popen[bytes], connection: Path) -> tuple[int, str]:
-    """Wait until the JVM reports its port, and the secret that opens it."""
+    """Wait until the JVM reports its port, and the secret for access."""
     from pyspark.errors import PySparkRuntimeError
     from pyspark.serializers import UTF8Deserializer, read_int
 
     while not connection.is_file():
         if process.poll() is not None:
-            raise PySparkRuntimeError(None, "JAVA_GATEWAY_EXITED", {})  # by position: 4.0 renamed both
+            raise PySparkRuntimeError(None, "JAVA_GATEWAY_EXITED", {})  # by position, because 4.0 renamed both
         time.sleep(0.05)
     with connection.open("rb") as file:
         return read_int(file), UTF8Deserializer().loads(file)
 
 
 def ending_with_parent() -> Callable[[], None] | None:
-    """Return the function by which the child lets the system kill it when this process ends; only Linux has that.
+    """Return the function with which a child asks to be killed when this process ends; only Linux supports that.
 
-    The end of the starting thread counts, so only the main thread may ask for it.
+    The end of the starting thread counts, so only the main thread may use it.
     """
     if not sys.platform.startswith("linux") or threading.current_thread() is not threading.main_thread():
         return None
@@ -147,6 +147,6 @@ def ending_with_parent() -> Callable[[], None] | None:
 
 
 def _quoted(option: str) -> str:
-    """An option as Spark reads it from a list of them."""
+    """Return an option in the form in which Spark reads a list of options."""
     escaped = option.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -1,7 +1,7 @@
-"""The Python of a local session's workers, started so that stateful queries start quickly.
+"""The Python of a local session's workers, set up for a fast start of stateful queries.
 
-Spark puts a zip of PySpark in front of the workers' module path, and Python compiles modules from a zip anew in every
-process: 0.7 s of a core for each start of a stateful query. The same PySpark lies beside this process, compiled.
+Spark puts a zip of PySpark first on the workers' module path, and Python compiles modules from a zip again in every
+process: 0.7 s of a core for each start of a stateful query. The same PySpark is installed here, compiled.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ exec {python} "$@"
 """
 
 _LONGEST_SOCKET = 107 - len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
-"""The most bytes in the path of a folder in which Spark makes Unix domain sockets."""
+"""The largest length of the path of a folder for Spark's Unix domain sockets (bytes)."""
 
 
 def quick_python(folder: Path) -> str:
-    """Return the program that starts a worker's Python: a script made in `folder`, or this process's Python as it is.
+    """Return the program that starts a worker's Python: a script made in `folder`, or this process's Python.
 
-    It is the latter if a script can't run (the folder's file system may forbid it), or if Spark's PySpark isn't the
-    PySpark that this process has imported.
+    It is this process's Python if a script can't run (the folder's file system may forbid it), or if Spark's PySpark
+    differs from the PySpark that this process has imported.
     """
     import pyspark
 
@@ -55,21 +55,21 @@ def quick_python(folder: Path) -> str:
 
 
 def start_quickly(session: Any, folder: Path) -> None:
-    """Let a local session's workers start by `quick_python`; the environment still names this process's Python."""
+    """Start a local session's workers with `quick_python`; the environment still names this process's Python."""
     session.sparkContext.pythonExec = quick_python(folder)
 
 
 def import_as_here(session: Any) -> None:
     """Let workers of queries declared from now on import this process's modules, such as a job beside its test.
 
-    pytest and other programs put folders in front of the standard library, which a local session's workers don't have:
-    they would fail on a class or a function of a module there.
+    pytest and other programs put folders before the standard library, which a local session's workers lack, so they
+    couldn't import a class or a function of a module there.
     """
     session.sparkContext.environment["PYTHONPATH"] = os.pathsep.join(in_front())
 
 
 def socket_settings(folder: Path) -> dict[str, str]:
-    """Return the settings by which workers and JVM speak over Unix sockets in `folder`; none if they can't."""
+    """Return the settings with which workers and JVM use Unix sockets in `folder`; none if they can't."""
     if not has_unix_sockets() or not sys.platform.startswith("linux") or len(os.fsencode(folder)) > _LONGEST_SOCKET:
         return {}
     return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": str(folder)}

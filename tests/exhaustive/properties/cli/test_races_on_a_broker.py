@@ -209,7 +209,7 @@ def test_credentials_are_those_of_the_file_that_is_named(tmp_path: Path) -> None
         code, out, err = asked("wrong")
     assert code == 3, out + err
     assert "refuses this client (SaslAuthenticationException: " in err.splitlines()[-1]
-    assert err.splitlines()[-1].endswith("or have the cluster's owner grant them")
+    assert err.splitlines()[-1].endswith("or ask the cluster's owner for rights")
 
 
 def test_a_cluster_of_others_is_used_and_left_as_it_was(tmp_path: Path, cluster: Cluster) -> None:
@@ -235,12 +235,12 @@ FAULTS = [
     Fault(
         "nothing listens",
         ("broker-races", "--bootstrap", "127.0.0.1:1"),
-        r"error: no Kafka is reached at 127.0.0.1:1 \(Connection refused\): start it, .+",
+        r"error: can't reach Kafka at 127.0.0.1:1 \(Connection refused\): start it, .+",
     ),
     Fault(
         "no jars and no network",
         ("broker-races",),
-        r"error: The jars of org.apache.kafka:\S+ aren't here, and Ivy can't fetch them .+",
+        r"error: The jars of org.apache.kafka:\S+ are missing, and Ivy can't fetch them .+",
         environment={
             "XDG_CACHE_HOME": None,
             "STREAMPROOF_KAFKA_JARS": None,

@@ -111,7 +111,9 @@ def test_the_master_urls_that_spark_knows_are_taken(master: str) -> None:
     ],
 )
 def test_other_master_urls_are_refused_with_the_forms_that_there_are(master: str) -> None:
-    with pytest.raises(BadInput, match=r"is no master URL that Spark knows.*: use spark://HOST:PORT, local-cluster\["):
+    with pytest.raises(
+        BadInput, match=r"isn't a master URL that Spark accepts.*: use spark://HOST:PORT, local-cluster\["
+    ):
         cluster.checked_master(master)
 
 
@@ -182,7 +184,7 @@ def test_the_pytest_option_names_the_master(tmp_path: Path, nobody: str) -> None
 
 
 def test_a_shared_folder_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BadInput, match=r"gone is no folder: name one that this machine and all workers see"):
+    with pytest.raises(BadInput, match=r"gone isn't a folder: name one that this machine and all workers share"):
         cluster.shared_folder(tmp_path / "gone")
     monkeypatch.setenv("STREAMPROOF_SHARED", str(tmp_path))
     assert cluster.shared_folder(None) == tmp_path
@@ -223,7 +225,7 @@ def test_a_worker_without_a_package_says_so(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     said = cluster._Look(str(tmp_path)).problem(0)
     assert f"its Python {sys.executable} has no pyarrow (" in said
-    assert said.endswith("install it there, or set PYSPARK_PYTHON to one that has it.")
+    assert said.endswith("install it there, or set PYSPARK_PYTHON to a Python with it.")
 
 
 @pytest.mark.parametrize(
@@ -231,11 +233,11 @@ def test_a_worker_without_a_package_says_so(tmp_path: Path, monkeypatch: pytest.
     [
         (
             "An error occurred.\n: org.apache.spark.SparkException: Job 0 cancelled because SparkContext was shut down",
-            "has ended this application before a worker ran a task: its own log says why.",
+            "has ended this application before a worker ran a task: see its log.",
         ),
         (
             'java.io.IOException: Cannot run program "/opt/python": error=2, No such file or directory',
-            "can't run Python tasks: there is no /opt/python there; set PYSPARK_PYTHON to the path of their Python.",
+            "can't run Python tasks: the workers have no /opt/python; set PYSPARK_PYTHON to the path of their Python.",
         ),
         (
             "pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has ...",
@@ -261,7 +263,7 @@ def test_workers_that_run_no_python_are_reported_with_the_remedy(
     [
         (
             ": java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\nThis stopped",
-            "what listens there is no master of Spark 4",
+            "the server there isn't a master of Spark 4",
         ),
         (
             "An error occurred.\n: org.apache.spark.SparkException: Asked to launch cluster with 256 MiB/worker\n\tat",

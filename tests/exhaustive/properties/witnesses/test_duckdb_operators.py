@@ -140,7 +140,7 @@ def test_a_value_that_duckdb_cannot_take_is_refused(values, aggregate, message):
             {"preceding_ms": 1},
             "unknown input 'left': range_aggregate has events",
         ),
-        ((event("a", 0),), "range_aggregate", {"preceding_ms": 2**70}, "can't reckon with preceding_ms"),
+        ((event("a", 0),), "range_aggregate", {"preceding_ms": 2**70}, "can't compute with preceding_ms"),
     ],
 )
 def test_what_duckdb_cannot_answer_is_refused(lines, operator, options, message):

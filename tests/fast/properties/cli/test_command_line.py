@@ -208,7 +208,7 @@ def test_a_folder_without_histories_is_refused(command: Command, tmp_path: Path)
         (("compare", "session_windows"), ("Missing option '--data'",)),
         (("broker-races", "nope"), ("unknown race 'nope': use delete-insert, ",)),
         (("broker-races", "--pause-ms", "5:1"), ("--pause-ms '5:1': give the least and the most ",)),
-        (("broker-races", "--bootstrap", "here"), ("--bootstrap 'here' is no address: ",)),
+        (("broker-races", "--bootstrap", "here"), ("--bootstrap 'here' isn't an address: ",)),
         (
             ("broker-races", "--client-config", "x"),
             ("--client-config is for a cluster that runs already: name it by --bootstrap too",),

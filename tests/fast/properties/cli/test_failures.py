@@ -87,7 +87,7 @@ def test_only_the_folder_that_is_full_is_named(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(disk.shutil, "disk_usage", lambda folder: Usage(0 if folder == shared else 1 << 40))
     said = disk.no_space("java.io.IOException: No space left on device\n\tat x", shared)
     assert said is not None
-    assert said.startswith(f"no space left in {shared}: free some, or name another folder with --shared")
+    assert said.startswith(f"no space left in {shared}: free some space, or name another folder with --shared")
 
 
 def test_other_failures_are_no_full_disk() -> None:

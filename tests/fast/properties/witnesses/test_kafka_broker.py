@@ -110,8 +110,8 @@ def test_a_history_file_is_played_as_often_as_is_asked_and_apart_from_those_with
 @pytest.mark.parametrize(
     ("given", "join", "says"),
     [
-        (history(ROW, join="left", null_foreign_key="keep"), INNER, "say --join left"),
-        (history(ROW), LEFT, "say --join inner"),
+        (history(ROW, join="left", null_foreign_key="keep"), INNER, "use --join left"),
+        (history(ROW), LEFT, "use --join inner"),
         (history(ROW, protocol="answer"), INNER, "no protocol 'answer'"),
         (history(ROW, delivery="manual"), INNER, "leave delivery manual and the deliver lines out"),
         (history({**ROW, "key": None}), INNER, "a record without a key"),
@@ -371,7 +371,7 @@ def test_what_is_no_address_is_refused(address):
 
 def test_a_cluster_that_is_not_reached_is_named_with_the_reason():
     (port,) = free_ports(1)
-    with pytest.raises(StreamproofError, match=rf"no Kafka is reached at 127.0.0.1:{port} \(Connection refused\)"):
+    with pytest.raises(StreamproofError, match=rf"can't reach Kafka at 127.0.0.1:{port} \(Connection refused\)"):
         existing_cluster(f"127.0.0.1:{port}")
 
 
@@ -389,7 +389,7 @@ def test_client_properties_that_are_none_are_refused(tmp_path):
     with pytest.raises(BadInput, match="No such file"):
         read_client_properties(path)
     path.write_text("a=b\nnonsense\n")
-    with pytest.raises(BadInput, match="line 2 has no ="):
+    with pytest.raises(BadInput, match="line 2 contains no ="):
         read_client_properties(path)
     path.write_bytes(b"\xff\xff")
     with pytest.raises(BadInput, match="not UTF-8"):
@@ -407,7 +407,7 @@ def exception(kind: str, message: str | None, cause: Any = None) -> Any:
     [
         ("TimeoutException", r"the Kafka at h:1 doesn't answer \(why\): .*--client-config"),
         ("SaslAuthenticationException", "refuses this client .* correct the credentials"),
-        ("TopicAuthorizationException", "refuses this client .* have the cluster's owner grant them"),
+        ("TopicAuthorizationException", "refuses this client .* ask the cluster's owner for rights"),
         ("RecordTooLargeException", r"the Kafka at h:1 failed \(RecordTooLargeException: why\)"),
     ],
 )

@@ -95,8 +95,8 @@ def test_a_release_that_cannot_be_fetched_names_those_that_are_known(ivy):
     ivy("echo 'module not found: org.apache.kafka#kafka-streams-test-utils;3.8.99'; exit 1")
     with pytest.raises(MissingTool) as refused:
         kafka_jars(driver_of("3.8.99"))
-    assert "kafka-streams-test-utils:3.8.99 aren't here" in str(refused.value)
-    assert "name a release that is there, such as 3.6.2, " in str(refused.value)
+    assert "kafka-streams-test-utils:3.8.99 are missing" in str(refused.value)
+    assert "name an existing release, such as 3.6.2, " in str(refused.value)
 
 
 def test_jars_that_another_process_fetched_meanwhile_are_taken(ivy):

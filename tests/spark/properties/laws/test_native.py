@@ -219,7 +219,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("windowed_table", {"size_ms": 6, "with": "table"}, "with is 'table', but Spark's own windowed aggregate keeps no"),
     ("session_windows", {"gap_ms": 6}, "spark-native doesn't support emit='update'"),
-    ("table_table_join", {}, "spark-native has no table_table_join: Spark has no operator of its own that can mean it"),
+    ("table_table_join", {}, "spark-native has no table_table_join: Spark has no operator with the same meaning"),
 ]
 
 

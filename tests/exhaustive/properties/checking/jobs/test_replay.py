@@ -436,7 +436,7 @@ def test_what_cannot_be_read_of_a_delta_table_is_named(
         table.run.judged()
     with pytest.raises(BadInput, match="give the number of the version"):
         table.judged(startingVersion="latest")
-    with pytest.raises(BadInput, match="is no Delta table"):
+    with pytest.raises(BadInput, match="isn't a Delta table"):
         table.judged(path=str(tmp_path))
     first, text = table.log(0), table.log(0).read_text()
     for old, new, says in (
@@ -457,7 +457,7 @@ def test_what_cannot_be_read_of_a_delta_table_is_named(
     with pytest.raises(Violated):
         table.judged(skipChangeCommits="true")
     first.unlink()
-    with pytest.raises(BadInput, match="no longer has version 0 of the table"):
+    with pytest.raises(BadInput, match="no longer contains version 0 of the table"):
         table.judged()
 
 
@@ -494,11 +494,11 @@ def delta_run(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("break_it", "says"),
     [
-        (lambda run: shutil.rmtree(run.checkpoint), "is no checkpoint of a streaming query"),
+        (lambda run: shutil.rmtree(run.checkpoint), "isn't a checkpoint of a streaming query"),
         (lambda run: shutil.rmtree(run.checkpoint / "commits"), "has committed no batch yet"),
         (lambda run: (run.checkpoint / "offsets/8").unlink(), "offsets/8 is missing: copy the whole"),
         (lambda run: (run.checkpoint / "offsets/3").write_text("v9\n{}\n{}"), "a newer Spark wrote it"),
-        (lambda run: (run.checkpoint / "offsets/3").write_text("v1\n"), "is cut off"),
+        (lambda run: (run.checkpoint / "offsets/3").write_text("v1\n"), "is truncated"),
         (lambda run: (run.checkpoint / "sources/0/2").unlink(), "sources/0/2 is missing, which names files"),
         (lambda run: next(run.input.glob("*003*")).unlink(), "input clicks can't be read again"),
         (lambda run: shutil.rmtree(run.output / "_spark_metadata"), "give output= a function"),
@@ -514,7 +514,7 @@ def test_what_cannot_be_read_is_named(right: Run, tmp_path: Path, break_it: Call
 
 
 def test_another_jobs_checkpoint_is_refused(right: Run) -> None:
-    with pytest.raises(BadInput, match="is of a query with 1 source, and the job has 2"):
+    with pytest.raises(BadInput, match="belongs to a query with 1 source, but the job has 2"):
         replay(right.checkpoint, lambda clicks, views: clicks.union(views), CLICKS, VIEWS, output=str(right.output))
     with pytest.raises(BadInput, match="reads has 'view'"):
         right.judged(reads={"view": "json"})

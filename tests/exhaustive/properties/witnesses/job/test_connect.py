@@ -174,7 +174,7 @@ def test_a_function_of_batches_shares_no_variable_with_this_process() -> None:
         sent = connect.as_sent(note)
         sent(None, 3)
         assert not seen
-        with pytest.raises(BadInput, match=r"can't be sent to the Connect server.*: let it use nothing of a session"):
+        with pytest.raises(BadInput, match=r"can't be sent to the Connect server.*: let it use only its arguments"):
             connect.as_sent(lambda rows, number: A_LOCK.locked())
 
 

@@ -89,12 +89,12 @@ def test_newer_logs_name_the_sources_and_begin_with_the_first_batch(tmp_path: Pa
 @pytest.mark.parametrize(
     ("logs", "version", "says"),
     [
-        ({}, "v1", "is no checkpoint of a streaming query"),
+        ({}, "v1", "isn't a checkpoint of a streaming query"),
         ({"offsets/0": offsets({})}, "v1", "committed no batch yet"),
-        ({"offsets/0": offsets({}), "commits/1": []}, "v1", "batch 1 is committed, and offsets/1 is missing"),
-        ({"offsets/0": offsets({}), "commits/0": []}, "v3", "has the version 'v3', and this streamproof reads v1 and"),
-        ({"offsets/0": ["{"], "commits/0": []}, "v1", r"is no log of Spark's, or cut off: '\{'"),
-        ({"offsets/0": [], "commits/0": []}, "v1", "offsets/0 is cut off"),
+        ({"offsets/0": offsets({}), "commits/1": []}, "v1", "batch 1 is committed, but offsets/1 is missing"),
+        ({"offsets/0": offsets({}), "commits/0": []}, "v3", "has the version 'v3', but this streamproof reads v1 and"),
+        ({"offsets/0": ["{"], "commits/0": []}, "v1", r"isn't a Spark log, or is truncated: '\{'"),
+        ({"offsets/0": [], "commits/0": []}, "v1", "offsets/0 is truncated"),
     ],
 )
 def test_a_checkpoint_that_can_not_be_read_is_refused(
@@ -156,7 +156,7 @@ def test_the_files_of_a_sink_are_those_that_its_log_names_in_folders_of_partitio
     assert (early["day=1/a"], early["day=1/b"]) == (1, 1)
     (tmp_path / output.SINK_LOG / "4.compact").write_text("v1\n" + json.dumps(*wrote(("day=1/a", 2_001))))
     assert output._of_sink(files, of(dict.fromkeys([1, 2, 3, 4]), tmp_path))[0]["day=1/a"] == 3
-    with pytest.raises(BadInput, match="batch 4 has written and isn't committed"):
+    with pytest.raises(BadInput, match="batch 4 has written files but isn't committed"):
         output._of_sink(files, of(dict.fromkeys([1, 2, 3]), tmp_path))
     (tmp_path / output.SINK_LOG / "4.compact").unlink()
     (tmp_path / output.SINK_LOG / "1.compact").unlink()
@@ -260,18 +260,18 @@ def test_each_file_of_a_delta_table_is_of_the_batch_whose_end_is_behind_it(
 @pytest.mark.parametrize(
     ("metadata", "options", "says"),
     [
-        ({"id": "other"}, {}, "is the Delta table other, and the query has read the table id"),
+        ({"id": "other"}, {}, "is the Delta table other, but the query has read the table id"),
         ({"configuration": {"delta.columnMapping.mode": "name"}}, {}, "maps the names of its columns"),
         (
             {"schemaString": struct_of_arrow(pa.schema([("user", pa.string())])).json()},
             {},
-            "column.* user, and not at:",
+            "column.* user, but not at:",
         ),
         ({}, {"path": ""}, "say where it is"),
         ({}, {"readChangeFeed": "true"}, "change feed, which can't be read again"),
         ({}, {"startingVersion": "latest"}, "another start than a version"),
         ({}, {"startingTimestamp": "2026-01-01"}, "another start than a version"),
-        ({}, {"path": "nowhere"}, "is no Delta table"),
+        ({}, {"path": "nowhere"}, "isn't a Delta table"),
     ],
 )
 def test_a_delta_table_that_can_not_be_read_again_is_refused(
