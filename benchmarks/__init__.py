@@ -1,1 +1,1 @@
-"""Measures streamproof's speed and memory: `python -m benchmarks --list` names what there is."""
+"""Measures streamproof's speed and memory: `python -m benchmarks --list` lists the benchmarks."""

@@ -1,6 +1,6 @@
 """The command `python -m benchmarks`.
 
-It exits 0 when every target was reached, or none was judged; 1 when one was missed; 3 when it could not run.
+It exits with 0 if every target was reached or none was judged, 1 if a target was missed, and 3 if it could not run.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ from .plots import write as write_plots
 from .table import PAGE, every_figure, write
 
 BENCHMARKS: Mapping[str, str] = {
-    "cohort": "a cohort of histories in one Spark query, against one query a history",
+    "cohort": "a cohort of histories in one Spark query, against one query per history",
     "reference": "the reference alone",
     "duckdb": "DuckDB on a cohort, against the reference",
-    "judging": "what judging a history costs beside Spark: drawing, playing, coverage, each comparison, DuckDB",
+    "judging": "the cost of judging a history apart from Spark: drawing, playing, coverage, each comparison, DuckDB",
     "oracle": "the reference of every operator, against DuckDB and the real Kafka Streams",
-    "operators": "a cohort of every operator on Spark, against one query a history",
+    "operators": "a cohort of every operator on Spark, against one query per history",
     "agreement": "10,000 histories of every operator on Spark and the reference; with --on, false alarms over millions",
     "production": "one million records through every operator, beside its earlier form and Spark's own or batch SQL",
     "sizes": "batches of 1,000 to 200,000 records over 10,000 to 1,000,000 keys, uniform and skewed",
     "sql_plan": "the table-table join in SQL over its state and a batch, against the operator in Python",
-    "nexmark": "seven queries of Nexmark by the operators and in the forms a user would pick; latency at several rates",
-    "state": "the size of the state against the retention, of the operators that have one",
+    "nexmark": "seven queries of Nexmark by the operators and in a user's likely forms; latency at several rates",
+    "state": "the size of the state against the retention, for operators with a retention",
     "real_foreign_keys": "336,776 flights joined with planes and airlines by foreign keys, against DuckDB's join",
-    "flights": "336,776 flights on the reference, DuckDB and both Spark operators, how the time grows, and joined",
+    "flights": "336,776 flights on the reference, DuckDB and both Spark operators, the growth of the time, and joins",
     "cluster": "cohorts on a standalone Spark cluster on this machine, of one worker and of two",
     "memory": "peak resident memory of the driver for a large cohort",
-    "large": "100,000,000 records on clusters of one worker and of two, killed in the middle; only if named",
-    "specs": "what the wrapper adds to TLC, the small models, and behaviours replayed on the reference and on Spark",
-    "queries": "what a small stateful query costs, with the session's settings and without them",
-    "spark_rules": "10,000 histories of Spark's own operators, against the reference of its rules; --histories others",
+    "large": "100,000,000 records on clusters of one worker and of two, killed in the middle; only on request",
+    "specs": "the wrapper's overhead over TLC, the small models, and behaviours replayed on the reference and on Spark",
+    "queries": "the cost of a small stateful query, with and without the session's settings",
+    "spark_rules": "10,000 histories of Spark's own operators, against the reference of its rules",
     "kafka_schedules": "10,000 random schedules of the foreign-key join on Kafka's own code, and its races",
-    "jobs": "the check of a user's own job, and how many histories a second a native job in a shared query takes",
-    "report": "the size of a report of 100,000 histories; in a browser, where there is one, its opening, and axe",
-    "shared": "how many histories a CPU second of Spark serves, in shared queries and in typed ones",
+    "jobs": "the check of a user's own job, and the histories per second of a native job in a shared query",
+    "report": "the size of a report of 100,000 histories; in a browser, if installed, its opening, and axe",
+    "shared": "histories per CPU second of Spark, in shared and in typed queries",
     "check": "the gate's wall time",
-    "first_check": "the start page's passing check, the first in its process: where its seconds go",
+    "first_check": "the start page's passing check, the first in its process: where its seconds are spent",
 }
 _FOLDERS = {
     "agreement": "agreement kafka_schedules spark_rules",
@@ -66,21 +66,21 @@ _FOLDERS = {
     "witnesses": "cluster cohort duckdb memory operators oracle queries reference shared",
 }
 MODULES = {name: f".{folder}.{name}" for folder, names in _FOLDERS.items() for name in names.split()}
-"""The module of each benchmark, from here."""
+"""The module of each benchmark, relative to this package."""
 AGREEMENT = "agreement"
-"""The one that takes a witness, a number of histories and a seed."""
+"""The benchmark with a witness, a number of histories and a seed."""
 SPARK_RULES = "spark_rules"
-"""The one that takes a number of histories and a seed without a witness."""
+"""The benchmark with a number of histories and a seed, but no witness."""
 BY_OPERATOR = ("operators", "agreement", "production", "sizes", "large", "state", "judging")
-"""Those that measure one operator alone where they are asked to, as `production:session_windows`."""
+"""The benchmarks that can measure one operator alone, such as `production:session_windows`."""
 NEXMARK = "nexmark"
-"""The one that runs one query alone where it is asked to, as `nexmark:q7`."""
+"""The benchmark that can run one query alone, such as `nexmark:q7`."""
 MISSED, COULD_NOT_RUN = 1, 3
 LARGE = "large"
-"""Takes hours, so that it must be named; takes a number of records."""
+"""The benchmark that takes hours, so it runs only on request; it takes a number of records."""
 TABLE, PLOTS = "table", "plots"
-"""Named instead of benchmarks: writes the table of the saved figures, and draws the plots of Nexmark's."""
-SMALL = "Sizes are small: this shows that the benchmarks run. Their figures say nothing, and no target is judged."
+"""Alternatives to benchmarks: write the table of the saved figures, or draw Nexmark's plots."""
+SMALL = "Sizes are small, only to run the benchmarks: the figures have no meaning, and no target is judged."
 NAMES_HELP = (
     f"{', '.join(BENCHMARKS)}; by default all but {LARGE}. {', '.join(BY_OPERATOR)} take an operator: "
     f"production:session_windows. {NEXMARK} takes a query: {NEXMARK}:q7."
@@ -92,14 +92,14 @@ messages = Console(stderr=True, highlight=False)
 
 
 class On(StrEnum):
-    """What false alarms are counted of."""
+    """The subjects of the count of false alarms."""
 
     REFERENCE = "reference"
     SPARK = "spark"
 
 
 class Size(StrEnum):
-    """How large the benchmarks are."""
+    """The sizes of the benchmarks."""
 
     FULL = "full"
     SMALL = "small"
@@ -130,8 +130,8 @@ def main() -> NoReturn:
 @app.command()
 def bench(
     names: Annotated[list[str] | None, typer.Argument(help=NAMES_HELP)] = None,
-    size: Annotated[Size, typer.Option(help="small takes minutes; its figures say nothing.")] = Size.FULL,
-    rounds: Annotated[int | None, typer.Option(min=1, help="How often each is measured; 3 or 5 by default.")] = None,
+    size: Annotated[Size, typer.Option(help="small takes minutes; its figures have no meaning.")] = Size.FULL,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Measurements of each; 3 or 5 by default.")] = None,
     on: Annotated[
         On | None, typer.Option(help="agreement: count false alarms over drawn definitions; the reference on DuckDB.")
     ] = None,
@@ -139,24 +139,24 @@ def bench(
         int | None,
         typer.Option(
             min=1,
-            help="agreement --on: how many histories; 5,000,000 of the reference, 1,000,000 on Spark. "
-            "spark_rules: how many of each; 10,000.",
+            help="agreement --on: the number of histories; 5,000,000 of the reference, 1,000,000 on Spark. "
+            "spark_rules: the number per operator; 10,000.",
         ),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="agreement --on, spark_rules: the seed of the first round; 1 by default.")
     ] = None,
     records: Annotated[
-        int | None, typer.Option(min=10_000, help="large: how many records; 100,000,000 by default.")
+        int | None, typer.Option(min=10_000, help="large: the number of records; 100,000,000 by default.")
     ] = None,
-    file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file too.")] = None,
+    file: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
     list_them: Annotated[bool, typer.Option("--list", help="List the benchmarks.")] = False,
     every: Annotated[bool, typer.Option("--all", help="table: print all saved figures; write no page.")] = False,
 ) -> None:
-    """Measure what docs/benchmarks.md says of speed and memory, and compare it with its targets.
+    """Measure the figures of docs/benchmarks.md for speed and memory, and compare them with their targets.
 
-    `table` writes the table there of the main saved figures, `plots` its plots; files of `--json` that follow `plots`
-    bring Nexmark's figures.
+    `table` writes its table of the main saved figures, and `plots` its plots; `plots` adds Nexmark's figures from the
+    `--json` files that follow it.
     """
     if names == [TABLE] and every:
         print(every_figure(), end="")
@@ -179,7 +179,7 @@ def bench(
     _check_names(chosen)
     _check_options(chosen, on, histories, seed, rounds, records)
     if every:
-        raise BadInput(f"--all means nothing here: use it with {TABLE}")
+        raise BadInput(f"--all has no effect here: use it with {TABLE}")
     small = size is Size.SMALL
     made_on = machine()
     results.print(", ".join(f"{name} {value}" for name, value in made_on.items()), markup=False, soft_wrap=True)
@@ -198,7 +198,7 @@ def bench(
             missed += [f"{name}: {figure.name}" for figure in figures if figure.missed]
         _print(found, figures, small)
         if file is not None:
-            # After each benchmark, so that an interrupted run keeps what it had.
+            # After each benchmark, so that an interrupted run keeps its results.
             everything = {"size": size.value, "machine": made_on, "benchmarks": measured}
             file.write_text(json.dumps(everything, indent=2, ensure_ascii=False) + "\n")
     if small:
@@ -213,7 +213,7 @@ def _step(name: str, step: str) -> None:
 
 
 def _measured(name: str, setting: Setting, command: str) -> tuple[dict[str, Any], list[Figure]]:
-    """Run a benchmark; return what is saved of it, and its figures."""
+    """Run a benchmark; return its entry to save, and its figures."""
     before, started = load_average(), time.monotonic()
     figures: list[Figure] = import_module(MODULES[name.partition(":")[0]], __package__).run(setting)
     found = {
@@ -235,7 +235,7 @@ def _measured(name: str, setting: Setting, command: str) -> tuple[dict[str, Any]
 
 
 def _check_names(chosen: Sequence[str]) -> None:
-    """Refuse names of benchmarks or operators that aren't there, and operators where none can be named.
+    """Refuse unknown benchmarks or operators, and operators for benchmarks without a choice.
 
     Raises:
         BadInput: One was given.
@@ -246,10 +246,10 @@ def _check_names(chosen: Sequence[str]) -> None:
             raise BadInput(f"unknown benchmark {benchmark!r}: use some of {', '.join(BENCHMARKS)}")
         if operator and benchmark == NEXMARK:
             if operator not in QUERIES:
-                raise BadInput(f"{name}: there is no query {operator!r}: use one of {', '.join(QUERIES)}")
+                raise BadInput(f"{name}: unknown query {operator!r}: use one of {', '.join(QUERIES)}")
             continue
         if operator and benchmark not in BY_OPERATOR:
-            raise BadInput(f"{name}: no operator can be named here, only in {', '.join(BY_OPERATOR)}: leave it out")
+            raise BadInput(f"{name}: only {', '.join(BY_OPERATOR)} accept an operator: leave it out")
         if operator:
             operator_named(operator)
 
@@ -262,22 +262,22 @@ def _check_options(
     rounds: int | None,
     records: int | None,
 ) -> None:
-    """Refuse options that the benchmarks don't take.
+    """Refuse options that the benchmarks don't support.
 
     Raises:
-        BadInput: One was given that would mean nothing.
+        BadInput: An option would have no effect.
     """
     if on is not None and [name.partition(":")[0] for name in chosen] != [AGREEMENT]:
-        raise BadInput(f"--on {on.value} means nothing here: name the benchmark {AGREEMENT}, and no other")
+        raise BadInput(f"--on {on.value} has no effect here: name the benchmark {AGREEMENT}, and no other")
     if on is None and list(chosen) != [SPARK_RULES] and (histories is not None or seed is not None):
         option = "--seed" if histories is None else "--histories"
         raise BadInput(
-            f"{option} means nothing here: use it with {AGREEMENT} --on reference, --on spark, or {SPARK_RULES}"
+            f"{option} has no effect here: use it with {AGREEMENT} --on reference, --on spark, or {SPARK_RULES}"
         )
     if records is not None and {name.partition(":")[0] for name in chosen} != {LARGE}:
-        raise BadInput(f"--records means nothing here: name the benchmark {LARGE}, and no other")
+        raise BadInput(f"--records has no effect here: name the benchmark {LARGE}, and no other")
     if on is not None and rounds is not None:
-        raise BadInput("--rounds means nothing with --on: say by --histories how many histories there are to be")
+        raise BadInput("--rounds has no effect with --on: set the number of histories with --histories")
 
 
 def _command(name: str, size: Size, options: Mapping[str, object]) -> str:

@@ -1,4 +1,4 @@
-"""Figures: the median of repeated runs with the least and the largest, and whether a target was reached."""
+"""Figures: the median, minimum and maximum of repeated runs, and whether a target was reached."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from streamproof.reference.core.errors import BadInput
 
 
 class Target(NamedTuple):
-    """What a figure is to reach.
+    """A figure's target.
 
     Attributes:
-        side: On which side of the bound the figure is to lie.
+        side: The side of the bound on which the figure should be.
         bound: The bound, in the figure's unit.
-        aim: Whether it is a hope rather than a promise: a miss is reported, and isn't a failure.
+        aim: Whether it is only a goal: a miss is reported, but isn't a failure.
     """
 
     side: Literal["at least", "at most", "under"]
@@ -43,12 +43,12 @@ class Figure:
     Attributes:
         name: What was measured.
         unit: The unit of the numbers: `seconds`, `histories/s`, `times`, `GiB`, …
-        median: The median of the runs; of a ratio, the ratio of the two medians.
-        least: The smallest run; of a ratio, the smallest that a run on each side could give.
-        largest: The largest run, likewise.
-        runs: How many runs there were; of a ratio, of the side with fewer.
-        sizes: What each run worked on.
-        target: What it is to reach, if anything.
+        median: The median of the runs; for a ratio, the ratio of the two medians.
+        least: The smallest run; for a ratio, the smallest ratio of two runs.
+        largest: The largest run; for a ratio, the largest ratio of two runs.
+        runs: The number of runs; for a ratio, of the side with fewer runs.
+        sizes: The work of each run.
+        target: The target, if any.
     """
 
     name: str
@@ -67,31 +67,31 @@ class Figure:
 
     @property
     def missed(self) -> bool:
-        """Return whether a target that is a promise was missed."""
+        """Return whether a target that isn't only a goal was missed."""
         return self.reached is False and self.target is not None and not self.target.aim
 
 
 def figure(name: str, unit: str, runs: Sequence[float], sizes: str, target: Target | None = None) -> Figure:
-    """Make a figure of one or more runs.
+    """Return the figure of one or more runs.
 
     Args:
         name: What was measured.
         unit: The unit of the numbers.
-        runs: What each run measured.
-        sizes: What each run worked on.
-        target: What it is to reach, if anything.
+        runs: The measurement of each run.
+        sizes: The work of each run.
+        target: The target, if any.
     """
     return Figure(name, unit, median(runs), min(runs), max(runs), len(runs), sizes, target)
 
 
 def ratio(name: str, above: Figure, below: Figure, target: Target | None = None) -> Figure:
-    """Divide one figure by another that was measured in the same run.
+    """Divide one figure by another from the same run.
 
     Args:
-        name: What the ratio is of.
+        name: The name of the ratio.
         above: The dividend.
         below: The divisor.
-        target: What it is to reach, if anything.
+        target: The target, if any.
     """
     return Figure(
         name,
@@ -119,17 +119,17 @@ def seconds(call: Callable[[], Any]) -> float:
 
 @dataclass(frozen=True)
 class Setting:
-    """How a benchmark is to run.
+    """The settings of a benchmark.
 
     Attributes:
-        small: Divide the sizes, only to see that everything runs.
-        rounds: How often each thing is measured; each benchmark's own number by default.
+        small: Whether to reduce the sizes, only to check that everything runs.
+        rounds: The number of measurements; each benchmark's default by default.
         progress: Called with each step.
         only: The operator to measure, such as `session_windows`; all by default.
-        on: The witness to measure, `reference` or `spark`, of a benchmark that has several.
-        histories: How many histories to compare at least; the benchmark's own number by default.
-        seed: What the first round is drawn from.
-        records: How many records to run at least; the benchmark's own number by default.
+        on: The witness to measure, `reference` or `spark`, for a benchmark with several.
+        histories: The smallest number of histories to compare; each benchmark's default by default.
+        seed: The seed of the first round.
+        records: The smallest number of records; each benchmark's default by default.
     """
 
     small: bool
@@ -146,14 +146,14 @@ class Setting:
         return small if self.small else full
 
     def times(self, full: int = 3) -> int:
-        """How many rounds to measure; a small run takes one."""
+        """Return the number of rounds to measure; a small run has one."""
         return self.rounds or (1 if self.small else full)
 
     def among(self, operators: Iterable[str]) -> list[str]:
         """Return the operators to measure.
 
         Raises:
-            BadInput: The one that was asked for isn't one of them.
+            BadInput: The requested operator isn't among them.
         """
         known = list(operators)
         if self.only is None:

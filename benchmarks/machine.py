@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""The machine on which the figures were measured."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def machine() -> dict[str, object]:
 
 
 def load_average() -> float:
-    """The machine's load average over the last minute: runnable processes, ours included."""
+    """Return the machine's load average over the last minute: runnable processes, including ours."""
     return round(os.getloadavg()[0], 2)
 
 

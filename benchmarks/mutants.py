@@ -1,7 +1,6 @@
-"""The mutants of the jobs of `examples/`, and which of them the jobs' tests kill, as a Markdown table.
+"""The mutants of the jobs in `examples/`, and the mutants killed by the jobs' tests, as a Markdown table.
 
-`python -m benchmarks.mutants [JOB …]` prints the table, and to standard error each mutant that isn't killed, with the
-reason.
+`python -m benchmarks.mutants [JOB …]` prints the table, and to standard error each surviving mutant, with the reason.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ HEAD = "| job | its test expects | made | run | killed | survived | no differenc
 
 
 class Measured(NamedTuple):
-    """The mutants of a job, and what their checks took.
+    """The mutants of a job, and the CPU seconds of their checks.
 
     Attributes:
         name: The name of the job's module.
         report: Their report.
-        cpu_seconds: The CPU seconds of the process and all that it started, for the check of the job and its mutants.
+        cpu_seconds: The CPU seconds of the process and its descendants, for the check of the job and its mutants.
     """
 
     name: str
@@ -55,7 +54,7 @@ def measured(name: str) -> Measured:
 
 
 def main() -> None:
-    """Print the table, and who isn't killed."""
+    """Print the table, and the surviving mutants."""
     sys.path.insert(0, str(EXAMPLES))
     import test_examples
 

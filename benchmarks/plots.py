@@ -1,7 +1,7 @@
-"""The plots in `docs/benchmarks.md`: the figures of Nexmark that are saved in `benchmarks/results.json`, as SVG.
+"""The plots in `docs/benchmarks.md`: Nexmark's saved figures in `benchmarks/results.json`, as SVG.
 
-Each bar and line has an id in the SVG, such as `q7-operators` and `q11-operators-50`, by which a test compares it with
-the saved figures.
+Each bar and line has an id in the SVG, such as `q7-operators` and `q11-operators-50`, with which a test compares it
+with the saved figures.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ COLOURS: Mapping[str, str] = dict(
 )
 STYLES: Mapping[int, str] = dict(zip(PERCENTILES, ("-", "--", ":"), strict=True))
 PLACE = {"svg.fonttype": "none", "svg.hashsalt": "streamproof", "font.size": 9}
-"""Text stays text, and the same figures have the same ids each time."""
+"""Text stays text, and the same figures always have the same ids."""
 
 
 def write(files: Sequence[Path]) -> None:
-    """Take the figures of Nexmark from runs' JSON files into the saved ones, and draw the plots anew.
+    """Add Nexmark's figures from runs' JSON files to the saved figures, and draw the plots again.
 
     Raises:
-        BadInput: A file isn't one that `--json` has written at full size.
+        BadInput: A file wasn't written by `--json` at full size.
         MissingTool: matplotlib isn't installed.
     """
     import_extra("matplotlib", "docs", "python -m benchmarks plots")
@@ -61,15 +61,15 @@ def _read(file: Path) -> Sequence[Mapping[str, Any]]:
     except (OSError, ValueError, KeyError, TypeError):
         raise BadInput(f"{file}: can't be read: name a file that `--json` has written") from None
     if size != "full":
-        raise BadInput(f"{file}: its sizes are {size}, and such figures say nothing: measure with --size full")
+        raise BadInput(f"{file}: its sizes are {size}, so its figures have no meaning: measure with --size full")
     return found
 
 
 def take(saved: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]) -> None:
-    """Take the figures of a run into those that are saved: they take the place of older ones.
+    """Add a run's figures to the saved figures, replacing older ones.
 
     Args:
-        saved: The records a CPU second by query and form, and the latencies (s) by query, form, rate and percentile.
+        saved: The records per CPU second by query and form, and the latencies (s) by query, form, rate and percentile.
         figures: What was measured.
     """
     forms = {named(query, form): (query, form) for query in QUERIES for form in FORMS}
@@ -82,7 +82,7 @@ def take(saved: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]) -> None
         elif figure["unit"] == UNIT and figure["name"] in forms:
             query, form = forms[figure["name"]]
             saved[RATES].setdefault(query, {})[form] = round(figure["median"])
-    # Another run may have tried other rates: points of two runs are no line.
+    # Another run may have used other rates, and points of two runs don't form a line.
     for (query, form), of_form in latencies.items():
         saved[LATENCIES].setdefault(query, {})[form] = of_form
 
@@ -108,7 +108,7 @@ def _figure(width: float, height: float, panels: int) -> tuple[Figure, Sequence[
 
 
 def _bars(rates: Mapping[str, Mapping[str, float]]) -> Figure:
-    """Draw the records a CPU second of each query as bars, a form a bar."""
+    """Draw the records per CPU second of each query as bars, one bar per form."""
     queries = [query for query in QUERIES if query in rates]
     rows = [(query, form) for query in queries for form in FORMS if form in rates[query]]
     figure, (axes,) = _figure(7.5, 0.6 + 0.22 * len(rows) + 0.12 * len(queries), 1)
@@ -129,7 +129,7 @@ def _bars(rates: Mapping[str, Mapping[str, float]]) -> Figure:
     axes.invert_yaxis()
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.set_xlabel("records a CPU second: longer is better")
-    # A form's first bar stands for all of them.
+    # A form's first bar represents all its bars.
     bars, names = axes.get_legend_handles_labels()
     first = {name: bars[names.index(name)] for name in NAMES.values() if name in names}
     axes.legend([*first.values()], [*first], loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False)
@@ -137,7 +137,7 @@ def _bars(rates: Mapping[str, Mapping[str, float]]) -> Figure:
 
 
 def _lines(latencies: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]) -> Figure:
-    """Draw the latencies of each query over the rates, a form and percentile a line."""
+    """Draw the latencies of each query over the rates, one line per form and percentile."""
     queries = [query for query in QUERIES if query in latencies]
     figure, panels = _figure(7.5, 3.2, len(queries))
     for axes, query in zip(panels, queries, strict=True):

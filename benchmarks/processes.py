@@ -1,4 +1,4 @@
-"""The processes of a tree, as /proc shows them: what kind each is, its peak memory, and the CPU seconds it has used."""
+"""The processes of a tree, from /proc: the kind, peak memory and CPU seconds of each."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ THREADS: Mapping[str, tuple[str, ...]] = {
     "garbage collector": ("GC Thread", "VM Thread"),
     "planning": ("stream executio", "Thread-"),
 }
-"""How the names begin of a JVM's threads, of which the system keeps 15 letters, by what they do in Spark."""
+"""The prefixes of a JVM's thread names (the system keeps 15 letters), by their tasks in Spark."""
 OTHERS = "others"
 
 
 class Process(NamedTuple):
-    """A process, or a thread of one.
+    """A process, or a thread of a process.
 
     Attributes:
-        name: What it calls itself.
-        parent: The number of the process that it descends from.
-        started: When, which tells it from a later one of the same number.
+        name: Its own name.
+        parent: The number of its parent process.
+        started: Its start time, which distinguishes it from a later process with the same number.
         alone: Its CPU seconds.
-        waited: Those of the children that it has waited for.
+        waited: The CPU seconds of the children that it has waited for.
     """
 
     name: str
@@ -49,13 +49,13 @@ class Process(NamedTuple):
 
 
 def require_proc() -> None:
-    """Raise `MissingTool` where there is no /proc to read."""
+    """Raise `MissingTool` if there is no /proc to read."""
     if not (PROC / "self" / "stat").exists():
-        raise MissingTool("this benchmark reads /proc, which this system doesn't have: run it on Linux")
+        raise MissingTool("this benchmark reads /proc, which this system lacks: run it on Linux")
 
 
 def processes(folder: Path = PROC) -> dict[int, Process]:
-    """Return every process, or every thread, that such a folder of the system shows, by its number."""
+    """Return every process, or every thread, in a folder of the system, by its number."""
     found: dict[int, Process] = {}
     with contextlib.suppress(OSError):  # it has ended, or there is no /proc
         for number in filter(str.isdigit, os.listdir(folder)):
@@ -65,19 +65,19 @@ def processes(folder: Path = PROC) -> dict[int, Process]:
 
 
 def process_of(text: str) -> Process:
-    """Read what the system says of a process; its name stands in brackets, and may hold any character."""
+    """Parse the system's text on a process; its name is in brackets, and may contain any character."""
     name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
     used = [int(count) / os.sysconf("SC_CLK_TCK") for count in rest[11:15]]
     return Process(name, int(rest[1]), int(rest[19]), used[0] + used[1], used[2] + used[3])
 
 
 def doing(name: str) -> str:
-    """Return what a JVM's thread of this name does."""
+    """Return the task of a JVM's thread with this name."""
     return next((what for what, starts in THREADS.items() if name.startswith(starts)), OTHERS)
 
 
 def tree_of(root: int, among: dict[int, Process]) -> dict[int, str]:
-    """Return the kinds of a process, its JVM, and all else that descends from it, by their numbers."""
+    """Return the kinds of a process, its JVM, and all its other descendants, by their numbers."""
     found: dict[int, str] = {}
     for number, process in among.items():
         line = number
@@ -89,7 +89,7 @@ def tree_of(root: int, among: dict[int, Process]) -> dict[int, str]:
 
 
 def peak_of(number: int) -> int:
-    """Return the largest resident memory (bytes) of a process so far; 0 of one that has ended."""
+    """Return the largest resident memory (bytes) of a process so far; 0 if it has ended."""
     with contextlib.suppress(OSError):
         for line in (PROC / str(number) / "status").read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -107,10 +107,10 @@ def ignores_children(number: int) -> bool:
 
 
 class CpuClock:
-    """Counts the CPU seconds of a tree of processes by kind, those of ended processes included.
+    """Counts the CPU seconds of a process tree by kind, including ended processes.
 
     An ended process counts in its parent, which has waited for it. The daemon of Spark's Python workers waits for none:
-    their seconds are looked at from time to time, and kept when they end.
+    their seconds are sampled periodically, and kept when they end.
     """
 
     def __init__(self, root: int) -> None:
@@ -133,7 +133,7 @@ class CpuClock:
             return used
 
     def threads(self) -> dict[str, float]:
-        """Return the CPU seconds of the JVM so far, by what its threads do; of one that ended, as it was seen last."""
+        """Return the CPU seconds of the JVM so far, by its threads' tasks; for an ended thread, its last sample."""
         with self._lock:
             self._look()
             used = dict.fromkeys([*THREADS, OTHERS], 0.0)
@@ -143,7 +143,7 @@ class CpuClock:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[CpuClock]:
-        """Look at the processes from time to time, in a thread whose own CPU seconds don't count."""
+        """Sample the processes periodically, in a thread whose own CPU seconds don't count."""
         done = threading.Event()
 
         def watch() -> None:

@@ -1,7 +1,7 @@
-"""Counts the structure of the project: `python -m benchmarks.structure` prints files that run, types and lines.
+"""Counts the structure of the project: `python -m benchmarks.structure` prints executed files, types and lines.
 
-Each check is traced in a process of its own, with a profiler in all its threads. A file counts if a function of it runs
-there, after all modules were imported; what Spark's Python workers run doesn't count.
+Each check is traced in a separate process, with a profiler in all its threads. A file counts if one of its functions
+runs there after all modules were imported; code in Spark's Python workers doesn't count.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import typer
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("reference", "spark_impl", "properties", "specs", "streamproof")
 HISTORIES = 60
-"""The histories of a traced check: enough to meet all its coverage goals."""
+"""The number of histories of a traced check: enough to meet all its coverage goals."""
 MOST_FILES: Mapping[str, int] = {"README's check": 50, "check('session_windows')": 70}
 LEAST_SHARED = 35
 KINDS: Mapping[str, tuple[int, str]] = {
@@ -36,14 +36,14 @@ KINDS: Mapping[str, tuple[int, str]] = {
     "counterexample": (1, r"(Counterexample|Saved)"),
     "report": (2, r"(Report|Content)"),
 }
-"""The most types of each kind, and the ends of their names."""
+"""The largest number of types of each kind, and the suffixes of their names."""
 MOST_LINES: Mapping[str, int] = {"properties": 42_000, "tests": 48_000}
 OF_EACH_OPERATOR = ("Behaviour",)
-"""A class of this name is in the file of each operator, and means the same in all."""
+"""Each operator's file contains a class with this name, with the same meaning."""
 ALIAS = re.compile(r"_?[A-Z][a-z]\w* = (?!Annotated\[|TypeVar\()[^(]+(\[.+\]|\|.+)$", re.DOTALL)
-"""A type alias without a word for it; options of commands, which are annotated, have the names of what they set."""
+"""A type alias without a suffix; options of commands, which are annotated, are named after their settings."""
 BOTH_SIDES = {"reference", "spark_impl"}
-"""An operator's reference and its implementation on Spark name the parts of its state alike."""
+"""An operator's reference and its Spark implementation use the same names for the parts of their state."""
 
 
 def readme_check() -> None:
@@ -62,7 +62,7 @@ def readme_check() -> None:
 
 
 def operator_check() -> None:
-    """Check `session_windows`, the reference first and then Spark."""
+    """Check `session_windows`, first the reference and then Spark."""
     from streamproof import check
 
     with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +78,7 @@ Traced: TypeAlias = Annotated[
 
 
 def code_called(work: Callable[[], object]) -> list[CodeType]:
-    """Return the code of all that is called while the work is done, in whatever thread, in the order of first calls."""
+    """Return the code of all calls during the work, in any thread, in the order of first calls."""
     called: dict[CodeType, None] = {}
 
     def profile(frame: FrameType, event: str, argument: object) -> None:
@@ -96,7 +96,7 @@ def code_called(work: Callable[[], object]) -> list[CodeType]:
 
 
 def files_of(work: Callable[[], object]) -> list[str]:
-    """Return the project's files in which a function runs while the work is done, in whatever thread."""
+    """Return the project's files in which a function runs during the work, in any thread."""
     found = {Path(code.co_filename) for code in code_called(work) if code.co_flags & inspect.CO_OPTIMIZED}
     inside = {file.relative_to(ROOT).as_posix() for file in found if file.is_relative_to(ROOT)}
     return sorted(file for file in inside if file.partition("/")[0] in PACKAGES)
@@ -118,7 +118,7 @@ def sources() -> Iterator[Path]:
 
 
 def classes(files: Iterable[Path]) -> dict[str, list[str]]:
-    """Return the files of each class and type alias by its name, but for those of mutants."""
+    """Return the files of each class and type alias by its name, except mutants."""
     found: dict[str, list[str]] = defaultdict(list)
     for file in files:
         name = file.relative_to(ROOT).as_posix()
@@ -134,13 +134,13 @@ def classes(files: Iterable[Path]) -> dict[str, list[str]]:
 
 
 def types_of(kind: str, known: Mapping[str, list[str]]) -> list[str]:
-    """Return the types of a kind, each with its file, by the ends of their names."""
+    """Return the types of a kind, each with its file, by the suffixes of their names."""
     named = re.compile(rf"[A-Za-z]*{KINDS[kind][1]}")
     return sorted(f"{name} in {file}" for name, files in known.items() if named.fullmatch(name) for file in files)
 
 
 def named_twice(known: Mapping[str, list[str]]) -> list[str]:
-    """Return the names of several classes, each with their files, but those that mean the same in all."""
+    """Return the names of several classes, each with their files, except those with the same meaning everywhere."""
     twice = {name: files for name, files in known.items() if len(files) > 1 and not name.startswith("_")}
     return sorted(
         f"{name}: {', '.join(files)}"
@@ -156,7 +156,7 @@ def lines_of(folder: str) -> int:
 
 
 def traced(check: str) -> list[str]:
-    """Return the files of a check, from a process of its own."""
+    """Return the files of a check, from a separate process."""
     command = [sys.executable, "-m", "benchmarks.structure", "--traced", check]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     files: list[str] = json.loads(done.stdout.splitlines()[-1])
@@ -164,17 +164,17 @@ def traced(check: str) -> list[str]:
 
 
 def show(name: str, count: int, limit: str, names: list[str]) -> None:
-    """Print a count, what it is to be, and what was counted."""
+    """Print a count, its target, and the counted items."""
     print(f"{name}: {count}, {limit}")
     for one in names:
         print(f"    {one}")
 
 
 def main(without_spark: WithoutSpark = False, check: Traced = None) -> None:
-    """Count the files in which a function runs for two checks, the types of each kind, lines, and names that recur."""
+    """Count the files in which a function runs for two checks, the types of each kind, lines, and repeated names."""
     if check is not None:
         if check not in CHECKS:
-            raise typer.BadParameter(f"{check!r} is no check: use one of {', '.join(CHECKS)}")
+            raise typer.BadParameter(f"{check!r} isn't a check: use one of {', '.join(CHECKS)}")
         import_all()
         print(json.dumps(files_of(CHECKS[check])))
         return
@@ -191,7 +191,7 @@ def main(without_spark: WithoutSpark = False, check: Traced = None) -> None:
     for folder, most in MOST_LINES.items():
         show(f"lines of {folder}/", lines_of(folder), f"at most {most:,}", [])
     twice = named_twice(known)
-    show("class names that stand twice in different meanings", len(twice), "none", twice)
+    show("class names with two different meanings", len(twice), "none", twice)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ COLUMNS = ("figure", "measured", "target", "command")
 
 
 def table(results: Mapping[str, Any], name: str = "main") -> str:
-    """Return the figures that have this name as a Markdown table, those older than the present code marked with †."""
+    """Return the figures with this name as a Markdown table; figures older than the present code are marked with †."""
     rows = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     for figure in results["figures"]:
         if name in figure:

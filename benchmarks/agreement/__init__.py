@@ -1,1 +1,1 @@
-"""Counts of how often two witnesses agree, over thousands of histories and more."""
+"""Counts the agreement of two witnesses over thousands of histories or more."""

@@ -1,6 +1,6 @@
 """Counts on how many of 10,000 random histories each operator on Spark disagrees with the reference.
 
-With `--on` it counts false alarms instead, over millions of histories whose definitions are drawn too.
+With `--on` it counts false alarms instead, over millions of histories with drawn definitions.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from . import false_alarms
 
 LARGEST_COHORT = 5_000
 FIRST_SEED = 1
-"""Not the seed of the gate: these are other histories."""
+"""Differs from the gate's seed, so the histories are new."""
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Count, operator by operator; the histories go evenly to its definitions, and each round draws others."""
+    """Count operator by operator; the histories are divided evenly among its definitions, and new in each round."""
     if setting.on is not None:
         return false_alarms.run(setting)
     count, rounds = setting.size(10_000, 60), setting.times(1)
@@ -51,14 +51,14 @@ def run(setting: Setting) -> list[Figure]:
 def disagreements_on(
     operator: str, options: Mapping[str, Any], count: int, seed: int, setting: Setting
 ) -> tuple[int, int]:
-    """Return on how many histories Spark's changelog differs, and how many changes the reference emitted.
+    """Return the number of histories on which Spark's changelog differs, and of changes that the reference emitted.
 
     Args:
         operator: The operator's name.
         options: Its options.
-        count: How many histories are drawn.
-        seed: The seed they are drawn with.
-        setting: How the benchmark runs.
+        count: The number of histories.
+        seed: The seed of the draws.
+        setting: The settings of the benchmark.
     """
     profile = HistorySettings(operator, options, SCHEDULE)
     histories = list(draw_histories(profile, count, seed=seed))

@@ -1,7 +1,7 @@
-"""Counts false alarms: histories of operators that are right, on which a law of a check finds a difference.
+"""Counts false alarms: histories of correct operators on which a law of a check finds a difference.
 
-The histories are drawn as those of `streamproof check`: definitions, clock schedules, values and keys. Each round draws
-others, by a seed of its own.
+Histories are drawn as in `streamproof check`: definitions, clock schedules, values and keys. Each round draws new
+histories, with its own seed.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ REFERENCE, SPARK = "reference", "spark"
 FULL = {REFERENCE: 5_000_000, SPARK: 1_000_000}
 SMALL = {REFERENCE: 2_000, SPARK: 500}
 A_ROUND = {REFERENCE: 2_000, SPARK: 10_000}
-"""So many histories of each operator are drawn at once: for the reference few, for each core has rounds of its own."""
+"""The number of histories drawn at once per operator: few for the reference, because each core has its own rounds."""
 STAGED = "operators in stages"
 SHARE_OF_STAGED = 10
-"""Of the operators in stages one history for so many of the others."""
+"""For each history of the operators in stages, the number of histories of the other operators."""
 SHOWN = 3
 HOUR = Target("under", 3600)
 NONE = Target("at most", 0)
 
 
 class Disagreement(NamedTuple):
-    """A history on which something differs.
+    """A history with a difference.
 
     Attributes:
-        seed: What its round was drawn from.
-        law: The law that is broken.
+        seed: The seed of its round.
+        law: The violated law.
         history: The history.
         difference: The first difference.
     """
@@ -63,13 +63,13 @@ class Disagreement(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What a round, or a part of one, counted.
+    """The counts of a round, or of a part of a round.
 
     Attributes:
-        seed: What its histories were drawn from.
-        histories: How many histories were compared, variants of them too.
-        emitted: On how many of them something was expected.
-        cpu: How many CPU seconds that took this process.
+        seed: The seed of its histories.
+        histories: The number of compared histories, including variants.
+        emitted: The number of histories with expected output.
+        cpu: The CPU seconds of this process.
         disagreements: Where something differs.
     """
 
@@ -82,14 +82,14 @@ class Round(NamedTuple):
 
 @dataclass
 class Count:
-    """What all rounds counted until now.
+    """The counts of all rounds so far.
 
     Attributes:
         name: What is compared.
-        wanted: How many histories are to be compared at least.
+        wanted: The smallest number of histories to compare.
         progress: Called after each round.
-        seed: What the first round was drawn from.
-        last_seed: What the last one was drawn from.
+        seed: The seed of the first round.
+        last_seed: The seed of the last round.
     """
 
     name: str
@@ -105,16 +105,16 @@ class Count:
 
     @property
     def is_done(self) -> bool:
-        """Return whether that many histories were compared."""
+        """Return whether enough histories were compared."""
         return self.histories >= self.wanted
 
     @property
     def disagreements(self) -> int:
-        """How many there are."""
+        """Return the number of disagreements."""
         return self.broken.total()
 
     def add(self, one: Round) -> None:
-        """Add a round; the first disagreements are shown at once."""
+        """Add a round; its first disagreements are printed immediately."""
         for found in one.disagreements[: max(0, SHOWN - self.disagreements)]:
             self.progress(f"seed {found.seed}, {found.law}: {found.difference}\n{found.history}")
         self.broken.update(found.law for found in one.disagreements)
@@ -129,10 +129,10 @@ class Count:
         )
 
     def figures(self) -> list[Figure]:
-        """Return what was counted, and how long it took.
+        """Return the counts, and the time.
 
         Raises:
-            StreamproofError: Nothing was emitted, so nothing was compared.
+            StreamproofError: No history emitted output, so nothing was compared.
         """
         if not self.emitted:
             raise StreamproofError(f"{self.name}: no history emitted anything, so nothing was compared")
@@ -148,7 +148,7 @@ class Count:
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Count them: the reference against DuckDB on all cores, or Spark against all that judges it."""
+    """Count false alarms: the reference against DuckDB on all cores, or Spark against all its judges."""
     assert setting.on is not None
     names = setting.among([*registered()])
     wanted = setting.histories or setting.size(FULL[setting.on], SMALL[setting.on])
@@ -176,20 +176,20 @@ def is_staged(registration: Registration) -> bool:
 
 
 def a_round(on: str, operators: int, wanted: int, processes: int = 1) -> int:
-    """Return how many histories of each of so many operators are drawn at once; each process has a round at least."""
+    """Return the number of histories drawn at once per operator; each process has at least one round."""
     return min(A_ROUND[on], -(-wanted // (operators * processes)))
 
 
 def _on_reference(names: Sequence[str], count: Count) -> None:
-    """Count in a process a core; each round is one process's."""
+    """Count with one process per core; each round belongs to one process."""
     each = a_round(REFERENCE, len(names), count.wanted, cores())
-    # Not forked: a process that has threads, as those of DuckDB, can't be copied safely.
+    # Not forked, because a process with threads, such as DuckDB's, can't be copied safely.
     with ProcessPoolExecutor(cores(), get_context("spawn"), initializer=_ends_at_interrupt) as processes:
         running: set[Future[Round]] = set()
         number = 0
         try:
             while running or not count.is_done:
-                # One waits beside those that run; at the end none is begun that isn't needed.
+                # One round waits in addition to the running rounds; at the end no unneeded round starts.
                 while len(running) <= cores() and count.histories + len(running) * each * len(names) < count.wanted:
                     running.add(processes.submit(round_on_reference, names, each, count.seed + number))
                     number += 1
@@ -201,24 +201,24 @@ def _on_reference(names: Sequence[str], count: Count) -> None:
 
 
 def _ends_at_interrupt() -> None:
-    """Let Ctrl-C end a process at once and without a word: the one that started it reports."""
+    """Let Ctrl-C end a process immediately and silently, because its parent reports."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def cores() -> int:
-    """Return on how many cores this process may run."""
+    """Return the number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def round_on_reference(names: Sequence[str], each: int, seed: int) -> Round:
     """Compare the reference with DuckDB on a round of histories.
 
-    Every second round has its histories under stream time, as the reference is checked under both clocks.
+    Every second round uses stream time, because the reference is checked under both clocks.
 
     Args:
         names: The operators.
-        each: How many histories of each are drawn.
-        seed: What they are drawn from.
+        each: The number of histories per definition.
+        seed: The seed of the draws.
     """
     started = time.process_time()
     law = DuckDBOfReference()
@@ -238,10 +238,10 @@ def round_on_reference(names: Sequence[str], each: int, seed: int) -> Round:
 
 
 def rounds_on_spark(registrations: Sequence[Registration], wanted: int, seed: int) -> Iterator[Round]:
-    """Yield what is counted of each pool of histories on Spark, for ever; one is run while another is judged.
+    """Yield the counts of each pool of histories on Spark, endlessly; one pool runs while another is judged.
 
-    They are judged by all laws of a check that need no further query: changes, labels, tables, DuckDB, the state, and
-    what relates a history to a variant of it.
+    All laws of a check that need no further query judge them: changes, labels, tables, DuckDB, the state, and the
+    relation of a history to its variant.
     """
     no_further_query = [law for law in ALL_LAWS if not isinstance(law, RerunLaw)]
     laws = {one.name: asked_of(one, no_further_query)[0] for one in registrations}
@@ -280,5 +280,5 @@ def _judged(seed: int, pool: Pool, laws: Mapping[str, Sequence[Law]]) -> Round:
 
 
 def disagreement(seed: int, law: Law, history: History, comparison: Comparison) -> Disagreement:
-    """Return what is shown of a history on which something differs."""
+    """Return the text of a history with a difference."""
     return Disagreement(seed, law.name, history.to_text(), str(comparison.differences[0]))

@@ -1,8 +1,8 @@
 """Counts on how many of 10,000 random schedules Kafka's own foreign-key join differs from the model of its protocol.
 
-Each history has a random schedule of delivery, which leaves no message waiting. After each step what was emitted and
-what waits is compared; what a divergence with a name explains is counted by that name. It also measures how many
-scheduled histories a second Kafka Streams plays in its test driver, and how long every race takes.
+Each history has a random schedule of delivery, after which no message waits. After each step the output and the waiting
+messages are compared; a difference that a named divergence explains is counted under that name. It also measures the
+rate of scheduled histories on Kafka Streams' test driver, and the time of every race.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ JOINS: Mapping[str, Mapping[str, Any]] = {
 }
 RECORDS = 8
 TOGETHER = 1_000
-"""So many histories are played at a time."""
+"""The number of histories that are played together."""
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Count, join by join, and measure."""
+    """Count for each join, and measure."""
     count = setting.size(10_000, 40)
     figures = []
     for join, options in JOINS.items():
@@ -57,11 +57,11 @@ def run(setting: Setting) -> list[Figure]:
 
 
 def rate(setting: Setting) -> Figure:
-    """Measure how many scheduled histories a second Kafka plays."""
+    """Measure the rate of scheduled histories on Kafka (per second)."""
     count = setting.size(TOGETHER, 40)
     drawn = schedules(JOINS["inner"], count, setting.seed)
     kafka = KafkaWitness()
-    kafka.evaluate(drawn)  # the JVM starts, and has seen it all once
+    kafka.evaluate(drawn)  # starts the JVM, and warms it up
     setting.progress(f"{count:,} scheduled histories on Kafka Streams")
     runs = [count / seconds(lambda: kafka.evaluate(drawn)) for _ in range(setting.times())]
     sizes = f"{count:,} histories, {sum(len(history.lines) for history in drawn) / count:.1f} steps each"
@@ -70,7 +70,7 @@ def rate(setting: Setting) -> Figure:
 
 
 def races(setting: Setting) -> Iterator[Figure]:
-    """Measure how long the races take, by their schedules and in every order, both in a JVM that runs."""
+    """Measure the time of the races, by their schedules and in every order, both in a running JVM."""
     for every, bound in ((False, 60), (True, 120)):
         setting.progress("every race" + every * ", in every order of its messages")
         found: list[Any] = []
@@ -86,14 +86,14 @@ def races(setting: Setting) -> Iterator[Figure]:
 
 
 def schedules(options: Mapping[str, Any], count: int, seed: int) -> list[History]:
-    """Draw histories under stream time, each under a random schedule; the same for the same seed."""
+    """Draw histories under stream time, each with a random schedule; the same seed gives the same histories."""
     settings = HistorySettings("foreign_key_join", options, SCHEDULE, arrivals=RECORDS)
     generator = random.Random(seed)
     return [scheduled(under_stream_time(one), generator) for one in draw_histories(settings, count, seed=seed)]
 
 
 def disagreements(histories: list[History]) -> tuple[list[History], Counter[str]]:
-    """Return the histories on which Kafka differs without a name, and how often each name explains a difference."""
+    """Return the histories with an unexplained difference of Kafka, and the number that each name explains."""
     unexplained, named = [], Counter[str]()
     for history, staged in zip(histories, KafkaWitness().stage(histories, strict=False), strict=True):
         expected = staged_by_protocol(history)

@@ -1,7 +1,7 @@
 """Counts on how many of 10,000 random histories Spark's own operators differ from the rules in `reference/spark`.
 
-Times are drawn at the edges: a gap, a size, a delay or a watermark apart, a microsecond or a millisecond beside it.
-Many histories share a query, each under a key space of its own; a driver row moves the watermark in each batch.
+Times are drawn at the edges: a gap, a size, a delay or a watermark apart, or a microsecond or millisecond beside it.
+Many histories share a query, each in its own key space; a driver row moves the watermark in each batch.
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ DRIVER = "driver"
 
 @dataclass(frozen=True)
 class Case:
-    """An operator of Spark under one declaration.
+    """A Spark operator with one declaration.
 
     Attributes:
-        name: What figures call it.
+        name: Its name in figures.
         rule: The rules.
-        job: The same on Spark; gets the inputs by name.
+        job: The same operator on Spark; a function from the inputs by name.
         mode: The output mode.
         inputs: The names of the inputs.
-        keys: The columns of the output that hold the key of the history, of which at least one isn't null.
-        ends: The end of a window, and how far it is from one to the next, in microseconds.
+        keys: The output columns that contain the history's key, of which at least one isn't null.
+        ends: The end of a window, and the distance between windows, in microseconds.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Case:
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Count, for every operator under each trigger."""
+    """Count for every operator under each trigger."""
     count, figures = setting.histories or setting.size(10_000, 60), []
     for case in CASES:
         for trigger in TRIGGERS:
@@ -104,13 +104,13 @@ TRIGGERS: tuple[Trigger, ...] = ("default", "available_now")
 
 
 def differences(case: Case, trigger: Trigger, count: int, seed: int) -> tuple[int, list[str]]:
-    """Return how many rows the rules emit, and what each history is on which Spark differs.
+    """Return the number of rows that the rules emit, and the first difference of each differing history on Spark.
 
     Args:
         case: The operator.
         trigger: The query's trigger.
-        count: How many histories are drawn.
-        seed: What they are drawn from.
+        count: The number of histories.
+        seed: The seed of the draws.
     """
     drawn = random.Random(f"{case.name} {trigger} {seed}")
     emitted, differing = 0, []
@@ -131,12 +131,12 @@ def differences(case: Case, trigger: Trigger, count: int, seed: int) -> tuple[in
 
 
 def bag(rows: Sequence[Row]) -> Counter[str]:
-    """Return rows as a bag, whatever the order of their columns."""
+    """Return rows as a bag, independent of the order of columns."""
     return Counter(_text(row) for row in rows)
 
 
 def _text(row: Row) -> str:
-    # As text, for two zones called UTC may be of two classes.
+    # As text, because two zones called UTC may have different classes.
     values = {
         name: [str(one) for one in value] if isinstance(value, list) else str(value) for name, value in row.items()
     }
@@ -153,7 +153,7 @@ def shown(history: JobHistory, batch: int, wanted: Counter[str], got: Counter[st
 
 
 def draw(case: Case, count: int, drawn: random.Random) -> list[JobHistory]:
-    """Return random histories under one clock, whose times lie at the edges."""
+    """Return random histories under one clock, with times at the edges."""
     distances, (end, apart) = [0, *case.rule.distances_us], case.ends
 
     def far() -> int:
@@ -190,7 +190,7 @@ def draw(case: Case, count: int, drawn: random.Random) -> list[JobHistory]:
 
 
 def spark_rows(case: Case, trigger: Trigger, histories: Sequence[JobHistory]) -> list[dict[int, list[Row]]]:
-    """Run the case's query over all histories at once, and return for each batch the rows of each history."""
+    """Run the case's query over all histories together, and return for each batch the rows of each history."""
     spark = spark_session()
     clock = histories[0].clock
     found: list[dict[int, list[Row]]] = [{} for _ in clock]
@@ -200,7 +200,7 @@ def spark_rows(case: Case, trigger: Trigger, histories: Sequence[JobHistory]) ->
         available = 0
 
         def write(frame: DataFrame, batch_id: int) -> None:
-            # With `available_now` the batches without data come last, and else after the file that is newest.
+            # With `available_now` the batches without data come last, otherwise after the newest file.
             number = available - 1 if trigger == "default" else min(batch_id, len(clock) - 1)
             rows: dict[int, list[Row]] = {}
             for row in arrow_table_of(frame).to_pylist():
@@ -237,7 +237,7 @@ def spark_rows(case: Case, trigger: Trigger, histories: Sequence[JobHistory]) ->
 
 
 def packed(case: Case, histories: Sequence[JobHistory], batch: int) -> pa.Table:
-    """Return a batch of all histories, each under its own key space, with a driver row on every input."""
+    """Return a batch of all histories, each in its own key space, with a driver row on every input."""
     rows = [
         {**arrival.row, "input": arrival.input, "key": f"{number}|{arrival.row['key']}"}
         for number, history in enumerate(histories)
@@ -249,7 +249,7 @@ def packed(case: Case, histories: Sequence[JobHistory], batch: int) -> pa.Table:
 
 
 def unpacked(case: Case, row: Row) -> tuple[int | None, Row]:
-    """Return the number of a row's history, None for the driver's, and the row as that history alone would emit it."""
+    """Return the number of a row's history (None for the driver's), and the row as that history alone would emit it."""
     keys = {name: row[name] for name in case.keys if row[name] is not None}
     number = next(iter(keys.values())).partition("|")[0]
     return None if number == DRIVER else int(number), {
@@ -259,7 +259,7 @@ def unpacked(case: Case, row: Row) -> tuple[int | None, Row]:
 
 
 def put(table: pa.Table, folder: Path, number: int) -> None:
-    """Put a batch into the source, each a second younger than the one before it."""
+    """Add a batch to the source; each file is one second newer than the previous file."""
     hidden = folder.parent / f"{number}.writing"
     pq.write_table(table, hidden)
     os.utime(hidden, (1_000_000_000 + number, 1_000_000_000 + number))
@@ -308,7 +308,7 @@ def _sessions(gap: str, delay: str, mode: Mode) -> Case:
 
 
 def windows_case(size: str, slide: str | None, start: str | None, delay: str | None, mode: Mode) -> Case:
-    """Return the case of windows of these durations, all aggregates among them."""
+    """Return the case of windows with these durations, and all aggregates."""
 
     def window() -> Any:
         from pyspark.sql import functions as F
@@ -344,7 +344,7 @@ def _static(join: StaticJoinKind) -> Case:
 def join_case(
     join: StreamJoinKind, before: str | None, after: str | None, delays: Mapping[str, str], spark: str | None = None
 ) -> Case:
-    """Return the case of a join of two streams, by the rules of a version of Spark; of the installed by default."""
+    """Return the case of a stream-stream join, by the rules of a Spark version; by default the installed version."""
     columns = [(side, column) for side in ("left", "right") for column in SCHEMA.names]
     if join == "left_semi":
         columns = columns[: len(SCHEMA)]
@@ -393,7 +393,7 @@ TEN_SECONDS = (10_000_000, 10_000_000)
 
 
 def _by_windows(frame: DataFrame, time: str, size: str, *more: str) -> DataFrame:
-    """Return the number of rows of each window, with the window's columns that are named."""
+    """Return the number of rows of each window, with the named columns of the window."""
     from pyspark.sql import functions as F
 
     return frame.groupBy("key", F.window(time, size)).agg(F.count("*").alias("rows")).select("key", *more, "rows")

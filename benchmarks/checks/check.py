@@ -1,6 +1,6 @@
-"""Measures the gate: CPU seconds, wall time, memory and the first answers, beside those of an earlier commit.
+"""Measures the gate: CPU seconds, wall time, memory and the first results, compared with an earlier commit.
 
-CPU seconds are those of the whole process tree: Python, the JVM, its workers, and what they start.
+CPU seconds are those of the whole process tree: Python, the JVM, its workers, and their child processes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..production.run import TODAYS
 from ..witnesses.memory import GIB, peaks_of
 
 EARLIER = "424353e"
-"""The commit before laws were asked of the reference alone."""
+"""The last commit before laws were checked on the reference alone."""
 MINUTES = Target("under", 5 * 60)
 MEMORY = Target("under", 3)
 SHARE = Target("at most", 0.7)
@@ -42,8 +42,8 @@ class Command(NamedTuple):
     Attributes:
         seconds: Its wall time (s).
         used: The CPU seconds by kind of process.
-        peak: The peak memory (GiB) of its driver: its Python process and its JVM.
-        printed: The lines that it printed, each with the second in which it did.
+        peak: The peak memory (GiB) of its driver: the Python process and the JVM.
+        printed: The printed lines, each with its second.
     """
 
     seconds: float
@@ -53,12 +53,12 @@ class Command(NamedTuple):
 
     @property
     def cpu(self) -> float:
-        """The CPU seconds of all processes."""
+        """Return the CPU seconds of all processes."""
         return sum(self.used.values())
 
     @property
     def histories(self) -> int:
-        """The histories of all operators, the references' included."""
+        """Return the histories of all operators, including the references'."""
         found = [_HISTORIES.search(line) for _, line in self.printed]
         return sum(int(one[1].replace(",", "")) for one in found if one)
 
@@ -68,7 +68,7 @@ class Command(NamedTuple):
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure `streamproof check` of both trees in turn, then what `make check` runs after it, and a mutant's check."""
+    """Measure `streamproof check` of both trees in turn, the second command of `make check`, and a mutant's check."""
     rounds, histories = setting.times(), setting.size(2000, 50)
     asked = ["--histories", str(histories)] if setting.small else []
     checks: dict[str, list[Command]] = {TODAYS: [], EARLIER: []}
@@ -142,7 +142,7 @@ def _streamproof(setting: Setting, program: Program, words: Sequence[str], exits
     """Run a command in an empty folder.
 
     Raises:
-        StreamproofError: It exited with another code; the message has the last lines of what it printed.
+        StreamproofError: It exited with another code; the message contains the last printed lines.
     """
     setting.progress(f"streamproof {shlex.join(words)}" + " as of the earlier commit" * (program is not HERE))
     command = [sys.executable, "-m", "streamproof.properties.cli.entry", *words]

@@ -1,7 +1,7 @@
-"""Measures the start page's passing check, the first in its process, beside an earlier commit's: where its seconds go.
+"""Measures where the seconds of the start page's passing check, the first in its process, and an earlier one are spent.
 
-Each form runs in a process of its own, in turn. Without an archive of classes (`make_class_archive`) Java loads Spark's
-classes from their jars, as for a user who hasn't made one.
+Each form runs in a separate process, in turn. Without an archive of classes (`make_class_archive`) Java loads Spark's
+classes from their jars, as for users without an archive.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Phase(NamedTuple):
     Attributes:
         seconds: Its wall time (s).
         used: Its CPU seconds, by kind of process.
-        threads: The JVM's CPU seconds, by what its threads do.
+        threads: The JVM's CPU seconds, by the task of its threads.
     """
 
     seconds: float
@@ -63,7 +63,7 @@ class Phase(NamedTuple):
 
     @property
     def cpu(self) -> float:
-        """The CPU seconds of all processes."""
+        """Return the CPU seconds of all processes."""
         return sum(self.used.values())
 
 
@@ -87,7 +87,7 @@ def run(setting: Setting) -> list[Figure]:
 
 
 def _of_phases(form: str, runs: Sequence[Sequence[Phase]]) -> list[Figure]:
-    """Return the CPU seconds of each phase, and in the JVM those of each kind of thread."""
+    """Return the CPU seconds of each phase, and for the JVM of each kind of thread."""
     figures = []
     for name, phases in zip(PHASES, zip(*runs, strict=True), strict=True):
         figures.append(figure(f"{form}, {name}", "CPU s", [phase.cpu for phase in phases], "all processes"))

@@ -1,4 +1,4 @@
-"""Measures the check of a user's own job: how long one takes, and how many histories a second a shared query serves."""
+"""Measures the check of a user's own job: its time, and the number of histories per second in a shared query."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ AT_LEAST = Target("at least", 200)
 SECOND_CHECK = Target("under", 20)
 VIOLATION = Target("under", 3)
 SINK_ROUNDS = 1
-"""Rounds in which sinks are checked: each takes minutes."""
+"""The number of rounds for sinks, each of which takes minutes."""
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure on Spark's own session windows; a second check, a shared query and queries of one history take turns."""
+    """Measure Spark's own session windows; a second check, a shared query and queries of one history take turns."""
     from streamproof import Input, Sink, check_job, invariants, session_windows
     from streamproof.properties.generators.columns.histories.drawing import draw_histories
     from streamproof.properties.generators.columns.packing import pack, tables_alone
@@ -32,7 +32,7 @@ def run(setting: Setting) -> list[Figure]:
     resolved = resolve_all([clicks])
     runner = Runner(_sessions, [given.source for given in resolved])
     drawn = draw_histories(resolved, [1_800_000_000, 600_000_000], many, 0, BATCHES, delay_us=600_000_000)
-    check_job(_sessions, clicks, expect=expected)  # the session starts, and is warm
+    check_job(_sessions, clicks, expect=expected)  # starts the session, and warms it up
     checks, shared, alone = [], [], []
     violations, kept, repeated = [], [], []
 

@@ -1,4 +1,4 @@
-"""Measures what judging costs beside Spark: CPU a history of drawing, playing, coverage and each comparison."""
+"""Measures the cost of judging without Spark: CPU time per history of drawing, playing, coverage, each comparison."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BUDGET = Target("at most", 1.2)
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure operator by operator: of all of them each part's mean and each operator's sum, of one its parts."""
+    """Measure operator by operator: each part's mean and each operator's sum, or the parts of one operator."""
     each, rounds = setting.size(60, 6), setting.times(3)
     names = setting.among([*registered()])
     definitions = {name: draw_definitions(registration_of(name), setting.size(30, 1), seed=0) for name in names}
@@ -60,7 +60,7 @@ def run(setting: Setting) -> list[Figure]:
 
 
 def _parts(operator: str, definitions: Sequence[Options], count: int, seed: int) -> dict[str, float]:
-    """Return the CPU seconds of each part of judging so many histories of each definition."""
+    """Return the CPU seconds of each part of judging this many histories of each definition."""
     taken: dict[str, float] = defaultdict(float)
 
     def timed(part: str, call: Callable[[], Any]) -> Any:
@@ -93,12 +93,12 @@ def _parts(operator: str, definitions: Sequence[Options], count: int, seed: int)
         ],
     )
     if any(wrong):
-        raise StreamproofError(f"{operator}: judging found a difference where there is none: run streamproof check")
+        raise StreamproofError(f"{operator}: judging found a difference between equal outcomes: run streamproof check")
     return taken
 
 
 def _as_of_spark(history: History, played: Played) -> Outcome:
-    """Return what a Spark that agrees would say: the entries of each batch, an order within each key alone."""
+    """Return the outcome of a Spark that agrees: the entries of each batch, ordered only within each key."""
     entries = sorted(played.entries, key=lambda entry: (entry.batch, entry.output.key or ""))
     unnumbered = [Entry(-1, entry.batch, entry.output) for entry in entries]
     return Outcome(history.name, Grain.BATCH, unnumbered, is_stream=played.definition.is_stream)

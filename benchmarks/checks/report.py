@@ -1,7 +1,7 @@
-"""Measures a report: how large it is after 100,000 histories, how soon a browser has it open, and what axe finds.
+"""Measures a report of 100,000 histories: its size, its opening time in a browser, and axe's violations.
 
 The browser is Chromium, if there is one; axe-core is the file that the environment variable AXE names, such as
-`node_modules/axe-core/axe.min.js`. Without them the size alone is measured, and that is said.
+`node_modules/axe-core/axe.min.js`. Without them it only measures the size, and reports that.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MEBIBYTE = 1 << 20
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure; what the machine lacks for the browser's part is named, and that part left out."""
+    """Measure; if the machine lacks a tool for the browser's part, name the tool, and skip that part."""
     with tempfile.TemporaryDirectory(prefix="streamproof-") as name:
         folder = Path(name)
         said = _checked(setting, folder / "found")
@@ -83,7 +83,7 @@ def _checked(setting: Setting, folder: Path) -> Content:
     names = setting.among([*registered()])
     each = setting.size(100_000, 200) // len(names)
     reports = []
-    # Other witnesses would take most of the time, and add a line each.
+    # Other witnesses would take most of the time, and add one line each.
     laws = [law for law in OF_REFERENCE if law.between == ("reference",)]
     for name in names:
         setting.progress(f"{name}: {each:,} histories on the reference")
@@ -97,7 +97,7 @@ def _checked(setting: Setting, folder: Path) -> Content:
 
 
 def _counterexample(records: int) -> Counterexample:
-    """Return a made-up counterexample of so many records."""
+    """Return an invented counterexample with this many records."""
     lines = [Record("events", f"k{number // 4}", number, 10 * number) for number in range(records)]
     options = {"gap_ms": 7, "grace_ms": 0, "aggregate": "count"}
     history = History("session_windows", options, (*lines[: records // 2], CUT, *lines[records // 2 :]), "batch")
@@ -120,7 +120,7 @@ def _longest(said: Content) -> int:
 
 
 def _opened(browser: str, page: Path, folder: Path) -> float:
-    """Return how long (s) a page takes from the request to its load event."""
+    """Return the time (s) from the request of a page to its load event."""
     said = _dumped(browser, page.read_text(), folder, VIEWS["desktop"], SPENT)
     found = re.search(r"spent (\d+)", said)
     assert found is not None, said[-500:]
@@ -128,7 +128,7 @@ def _opened(browser: str, page: Path, folder: Path) -> float:
 
 
 def _violations(browser: str, page: Path, folder: Path, axe: Path, size: str, scheme: str) -> int:
-    """Return how many violations axe finds on a page, everything folded out."""
+    """Return the number of violations that axe finds on a page with everything expanded."""
     text = page.read_text().replace("<details>", "<details open>")
     text = text.replace("(prefers-color-scheme: dark)", "all" if scheme == "dark" else "not all")
     script = f"<script>{axe.read_text()}</script>{ASKED}"
@@ -139,7 +139,7 @@ def _violations(browser: str, page: Path, folder: Path, axe: Path, size: str, sc
 
 
 def _dumped(browser: str, page: str, folder: Path, size: str, script: str) -> str:
-    """Return what becomes of a page in a browser, with a script at its end."""
+    """Return the content of a page in a browser after its final script."""
     path = folder / "page.html"
     path.write_text(page.replace("</body>", f"{script}</body>"))
     words = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--window-size={size}"]

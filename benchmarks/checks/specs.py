@@ -1,7 +1,7 @@
-"""Measures the model checker: what the wrapper adds to TLC, the small models, and behaviours that are played again.
+"""Measures the model checker: the wrapper's overhead over TLC, the small models, and replayed behaviours.
 
-The wrapper is measured on a model of a million states of the simplest kind, two counters, so that TLC itself is quick
-and whatever is done a state would show.
+The overhead is measured on a simple model of a million states, two counters, so that TLC is fast and any cost per state
+is visible.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ CONFIGURATION = "INIT Init\nNEXT Next\nCONSTANT Most = {most}\nINVARIANT InBound
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure; all but the two replays need only Java."""
+    """Measure; all except the two replays need only Java."""
     tools = checking.find_tools()
-    # For minutes of work Java compiles as it likes, in both.
+    # For minutes of work Java uses both its compilers, in both forms.
     return [*_wrapped(setting, checking.find_tools(())), *_small_models(setting, tools), *_replayed(setting, tools)]
 
 

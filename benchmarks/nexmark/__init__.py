@@ -1,1 +1,1 @@
-"""The queries of Nexmark, by the operators and in the forms that a user would pick."""
+"""The queries of Nexmark, by the operators and in a user's likely forms."""

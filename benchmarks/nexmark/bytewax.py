@@ -1,6 +1,7 @@
-"""Two queries of Nexmark by Bytewax, where it is installed: a stream processor in Python and Rust, of one process here.
+"""Two queries of Nexmark by Bytewax, if installed: a stream processor in Python and Rust, here with one process.
 
-Its state is in memory; each second it goes to a recovery store, as Spark's goes to a checkpoint after each micro-batch.
+Its state is in memory; each second it is saved to a recovery store, like Spark's to a checkpoint after each
+micro-batch.
 Source: Bytewax's guide, "Windowing", "Recovery".
 """
 
@@ -28,19 +29,19 @@ EPOCH = timedelta(seconds=1)
 ROWS_AT_ONCE = 10_000
 BEGIN, MILLISECOND = datetime.fromtimestamp(START_MS / 1000, UTC), timedelta(milliseconds=1)
 Bid = tuple[Any, ...]
-"""Its time, as a datetime, then the columns that the query reads."""
+"""A bid's time, as a datetime, then the columns that the query reads."""
 
 
 class Windowed(NamedTuple):
     """A query that aggregates bids by windows.
 
     Attributes:
-        columns: The columns of a bid that it reads.
-        sessions: Whether its windows are sessions; else they are fixed ones.
+        columns: The columns of a bid that the query reads.
+        sessions: Whether its windows are sessions, rather than fixed windows.
         key: The key of a bid.
-        fold: Adds a bid to an aggregate, which is empty at first.
+        fold: Adds a bid to an aggregate, which is initially empty.
         merge: Merges two aggregates.
-        rows: The query's rows, of a key and its aggregate.
+        rows: Returns the query's rows for a key and its aggregate.
     """
 
     columns: tuple[str, ...]
@@ -126,8 +127,8 @@ def _flow(query: Windowed, folder: Path, found: list[Any]) -> Any:
     windower: Any = windows.SessionWindower(gap=GAP) if query.sessions else fixed
     flow = Dataflow("nexmark")
     bids = op.input("bids", flow, TestingSource(_bids(folder, query.columns), batch_size=ROWS_AT_ONCE))
-    # A key's clock is the time of its newest bid, and the machine's stands still: else a slow run would end sessions
-    # early, and Bytewax would ask each key without end whether its window, of another year, has ended.
+    # A key's clock is the time of its newest bid, and the machine's clock stands still. Otherwise a slow run would end
+    # sessions early, and Bytewax would repeatedly ask each key whether its window, of another year, has ended.
     clock = windows.EventClock(lambda bid: bid[0], BEHIND, now_getter=lambda: BEGIN, to_system_utc=lambda _: None)
     keyed = op.key_on("key", bids, query.key)
     windowed = windows.fold_window("window", keyed, clock, windower, tuple, query.fold, query.merge)
@@ -136,7 +137,7 @@ def _flow(query: Windowed, folder: Path, found: list[Any]) -> Any:
 
 
 def _bids(folder: Path, columns: tuple[str, ...]) -> Iterator[Bid]:
-    """Read the bids, file by file, without the one that closes windows: the end of the input closes them here."""
+    """Read the bids, file by file, without the bid that closes windows; here the end of the input does."""
     for file in sorted((folder / "bid").glob("*.parquet")):
         table = pq.read_table(file, columns=list(columns), filters=pc.field("auction") >= 0)
         lists = [table[name].to_pylist() for name in columns]

@@ -1,11 +1,11 @@
-"""The events of Nexmark: people, their auctions and the bids on them, with the distribution of its published generator.
+"""The events of Nexmark: people, their auctions and bids, with the distribution of its published generator.
 
-Source: the generators of github.com/nexmark/nexmark and of Apache Beam, which agree; theirs draw other numbers. Of each
-50 events the first is a person, the next 3 are auctions, the other 46 are bids. 3 of 4 auctions are by the hot seller,
-the first of each 100 people; 1 of 2 bids is for the hot auction, the first of each 100; 3 of 4 bids are by the hot
-bidder, the second of each 100 people. All others are drawn from the last 1,000 people and the last 100 auctions, and
-from the next 10, which don't exist yet. Prices are 100 times a power of 10 between 0 and 6. An auction is open for a
-time between 1 ms and twice the time in which the next 100 auctions come. Text has the published lengths.
+Source: the generators of github.com/nexmark/nexmark and of Apache Beam, which agree; their random numbers differ. Of
+each 50 events the first is a person, the next 3 are auctions, the other 46 are bids. 3 of 4 auctions are by the hot
+seller, the first of each 100 people; 1 of 2 bids is for the hot auction, the first of each 100; 3 of 4 bids are by the
+hot bidder, the second of each 100 people. All other events are drawn from the last 1,000 people and the last 100
+auctions, and from the next 10, which don't exist yet. Prices are 100 times a power of 10 between 0 and 6. An auction is
+open for a time between 1 ms and twice the time in which the next 100 auctions arrive. Text has the published lengths.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CYCLE, PEOPLE, AUCTIONS = 50, 1, 3
 FIRST_ID, FIRST_CATEGORY, CATEGORIES = 1000, 10, 5
 HOT_EACH = 100
 HOT_SELLERS, HOT_AUCTIONS, HOT_BIDDERS, HOT_CHANNELS = 4, 2, 4, 2
-"""One event of so many isn't for a hot one."""
+"""One event in so many isn't for a hot seller, auction or bidder."""
 ACTIVE_PEOPLE, IN_FLIGHT, LEAD = 1000, 100, 10
 CHANNELS = 10_000
 PERSON_BYTES, AUCTION_BYTES, BID_BYTES = 200, 500, 100
@@ -51,7 +51,7 @@ Numbers: TypeAlias = "np.ndarray[Any, Any]"
 
 
 class Events(NamedTuple):
-    """The events, one table a kind, each in order of arrival; `order` counts over all of them, `time` is in ms."""
+    """The events, one table per kind, each in order of arrival; `order` counts over all of them, `time` is in ms."""
 
     person: pa.Table
     auction: pa.Table
@@ -63,11 +63,12 @@ def events(count: int, *, seed: int = 1, rate: int = RATE, out_of_order: int = 1
 
     Args:
         count: How many.
-        seed: What they are drawn from.
-        rate: How many lie in a second of event time.
-        out_of_order: The size of the groups in which events arrive in another order than their times'; 1: in order.
-        closing: Whether a person, an auction and a bid follow a day later, which close all before them. Their ids are
-            -1, so that they meet nothing else.
+        seed: The seed of the draws.
+        rate: The number of events per second of event time.
+        out_of_order: The size of the groups in which events arrive in a different order than their times; 1 means in
+            order.
+        closing: Whether a person, an auction and a bid follow one day later, which close all earlier windows. Their ids
+            are -1, so they match no other event.
     """
     drawn = np.random.default_rng(seed)
     order = np.arange(count)
@@ -76,10 +77,10 @@ def events(count: int, *, seed: int = 1, rate: int = RATE, out_of_order: int = 1
     epoch, offset = number // CYCLE, number % CYCLE
     is_person, is_bid = offset < PEOPLE, offset >= PEOPLE + AUCTIONS
     is_auction = ~is_person & ~is_bid
-    # An event meets the auctions up to the last one before it; its cycle's person has come.
+    # An event refers to auctions up to the last one before it; its cycle's person has arrived.
     last_auction = epoch * AUCTIONS + np.where(is_bid, AUCTIONS - 1, offset - PEOPLE)
 
-    # When the next so many auctions will have come (ms).
+    # The time (ms) at which this many more auctions will have arrived.
     horizon = (number + IN_FLIGHT * CYCLE // AUCTIONS) * 1000 // rate - number * 1000 // rate
 
     def of(kind: Numbers) -> dict[str, Numbers]:
@@ -165,13 +166,13 @@ def _prices(drawn: np.random.Generator, many: int) -> Numbers:
 
 def _urls(drawn: np.random.Generator, many: int) -> pa.Array:
     parts = [_text(drawn, _length(drawn, 5, many)) for _ in range(3)]
-    # 9 of 10 say their channel.
+    # 9 of 10 contain their channel.
     channel = pa.array([f"&channel_id={number * 214_013}" if number % 10 else "" for number in range(many)])
     return _joined("https://www.nexmark.com/", parts[0], "/", parts[1], "/", parts[2], "/item.htm?query=1", channel)
 
 
 def _extra(drawn: np.random.Generator, used: Numbers, bytes: int) -> pa.Array:
-    """Make text that fills a record up to so many bytes on average, and up to a fifth more or less."""
+    """Create text that fills a record up to this many bytes on average, within a fifth."""
     wanted = np.maximum(bytes - used, 0)
     around = np.rint(wanted * 0.2).astype(np.int64)
     return _text(drawn, wanted - around + drawn.integers(0, np.maximum(2 * around, 1)))
@@ -182,7 +183,7 @@ def _length(drawn: np.random.Generator, below: int, many: int) -> Numbers:
 
 
 def _text(drawn: np.random.Generator, lengths: Numbers) -> pa.Array:
-    """Make text of these lengths, of random letters."""
+    """Create text of these lengths, from random letters."""
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     letters = drawn.integers(ord("a"), ord("z") + 1, int(ends[-1]), dtype=np.uint8)
     return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(ends), pa.py_buffer(letters))

@@ -1,11 +1,11 @@
-"""Queries of Nexmark by Kafka Streams, in Java (`NexmarkStreams.java`), on a broker that streamproof starts.
+"""Queries of Nexmark by Kafka Streams, in Java (`NexmarkStreams.java`), on a broker started by streamproof.
 
-The events are in the broker before the time that is measured, in topics of one partition, by their own numbers. The
-query's rows go to a topic too. What is measured lasts from the start of the query until it has read all events and
-committed all rows. A first run, in the same process, is the warm-up, and its rows are compared.
+Before the measurement the events are sent to the broker, to topics with one partition, by their own numbers. The
+query's rows are written to a topic too. The measurement lasts from the start of the query until it has read all events
+and committed all rows. A first run in the same process is the warm-up, and its rows are compared.
 
-Nothing of Python is in the query's way: it has a process of its own, compiled by `javac`. That and the broker's process
-are counted, each alone.
+The query runs without Python, in its own process, compiled by `javac`. That process and the broker's process are
+counted separately.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ EVENTS: Mapping[str, Sequence[str]] = {
         *("item_name", "description", "extra"),
     ),
 }
-"""The fields of an event, in the order of the Java program; the first one is its key."""
+"""The fields of an event, in the order of the Java program; the first is its key."""
 QUERIES: Mapping[str, Sequence[str]] = {
     "q11": ("bidder", "bids", "start", "last"),
     "q18": BID,
@@ -54,10 +54,10 @@ QUERIES: Mapping[str, Sequence[str]] = {
 """The fields of each query's rows."""
 TEXTS = ("item_name", "description", "channel", "url", "extra")
 SETTINGS: Mapping[str, str] = {
-    # As a micro-batch is, and as Bytewax' epochs here are: exactly once, and so many ms long.
+    # Like a micro-batch, and Bytewax' epochs here: exactly once, with this length in ms.
     "processing.guarantee": "exactly_once_v2",
     "commit.interval.ms": "1000",
-    # A table reads its topic again in place of a changelog of its own.
+    # A table reads its topic again instead of its own changelog.
     "topology.optimization": "all",
     "auto.offset.reset": "earliest",
 }
@@ -134,7 +134,7 @@ def through(name: str, folder: Path, result: Path, runs: int) -> Mapping[str, An
 
 
 def lines(folder: Path, columns: Sequence[str]) -> list[str]:
-    """Return the events of a folder in order, their fields with tabs between them."""
+    """Return the events of a folder in order, their fields separated by tabs."""
     table = pq.read_table(folder).sort_by("order")
     texts = [table[column].cast(pa.string()).combine_chunks() for column in columns]
     found: list[str] = pc.binary_join_element_wise(*texts, "\t").to_pylist()
@@ -142,7 +142,7 @@ def lines(folder: Path, columns: Sequence[str]) -> list[str]:
 
 
 def table_of(rows: Sequence[str], columns: Sequence[str]) -> pa.Table:
-    """Return rows as a table, without those of the events that close the others: their first field is -1."""
+    """Return rows as a table, without the rows of the closing events, whose first field is -1."""
     types = {name: pa.string() if name.removeprefix("auction_") in TEXTS else pa.int64() for name in columns}
     table = pa.csv.read_csv(
         io.BytesIO("\n".join(rows).encode()),
@@ -180,7 +180,7 @@ def _started(command: Sequence[str | Path], log: Path) -> Iterator[subprocess.Po
 
 
 def _say(process: subprocess.Popen[str], line: str) -> None:
-    """Send the program a line, and wait for its answer."""
+    """Send the program a line, and wait for its response."""
     to, answers = process.stdin, process.stdout
     assert to is not None
     assert answers is not None

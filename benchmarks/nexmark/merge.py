@@ -1,7 +1,7 @@
-"""Queries of Nexmark by `foreachBatch`, which merges each micro-batch into tables on disk, of DuckDB or of Delta.
+"""Queries of Nexmark by `foreachBatch`, which merges each micro-batch into tables on disk, of DuckDB or Delta.
 
-A batch is one transaction, which also stores the batch's id. So a batch that comes again after a crash changes nothing.
-The tables have all rows for ever, as those of the published SQL have: nothing closes, and no watermark is needed.
+A batch is one transaction, which also stores the batch's id. So a batch that is repeated after a crash changes nothing.
+The tables keep all rows for ever, as in the published SQL: no window closes, and no watermark is needed.
 """
 
 from __future__ import annotations
@@ -55,24 +55,24 @@ class Tables(ABC):
 
     @abstractmethod
     def merge_batch(self, rows: DataFrame, batch: int) -> None:
-        """Merge a batch, unless it has been merged before."""
+        """Merge a batch, unless it has already been merged."""
 
     @abstractmethod
     def write_rows(self, file: Path) -> None:
-        """Write the query's rows into a file."""
+        """Write the query's rows to a file."""
 
     def close(self) -> None:
-        """Let go of the tables."""
+        """Close the tables."""
         return
 
     def write_batch(self, rows: DataFrame, batch: int) -> None:
-        """Merge a batch, and note the size (bytes) of all files."""
+        """Merge a batch, and record the size (bytes) of all files."""
         self.merge_batch(rows, batch)
         self.sizes.append(sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file()))
 
 
 class DuckdbTables(Tables):
-    """Tables in a file of DuckDB."""
+    """Tables in a DuckDB file."""
 
     tables: Mapping[str, str]
     """The columns of each table."""
@@ -101,7 +101,7 @@ class DuckdbTables(Tables):
             raise
 
     def is_merged(self, batch: int) -> bool:
-        """Return whether a batch has been merged before."""
+        """Return whether a batch has already been merged."""
         return bool(self.connection.execute("FROM merged WHERE batch >= ?", [batch]).fetchall())
 
     def close(self) -> None:
@@ -168,7 +168,7 @@ class Pairs(DuckdbTables):
 
 
 class LastBidsInDelta(Tables):
-    """The last bid of each bidder for each auction (q18), in a table of Delta's."""
+    """The last bid of each bidder for each auction (q18), in a Delta table."""
 
     APPLICATION = "q18"
 
@@ -178,12 +178,12 @@ class LastBidsInDelta(Tables):
     def merge_batch(self, rows: DataFrame, batch: int) -> None:
         from pyspark.sql import functions as F
 
-        # A merge takes one row of a key.
+        # A merge accepts only one row per key.
         last = rows.groupBy("bidder", "auction").agg(F.max_by(F.struct(*LAST), F.struct("time", "order")).alias("row"))
         self.merge(last.select("row.*").toArrow(), batch)
 
     def merge(self, last: pa.Table, batch: int) -> None:
-        """Merge the last bids of a batch, unless the batch has been merged before."""
+        """Merge the last bids of a batch, unless the batch has already been merged."""
         from deltalake import CommitProperties, DeltaTable, Transaction
 
         table = DeltaTable.create(self.folder, last.schema, mode="ignore")
@@ -217,15 +217,15 @@ TABLES: Mapping[str, Mapping[str, Callable[[Path], Tables]]] = {
 def through(
     spark: SparkSession, name: str, form: str, source: Source, result: Path, batches: int, runs: int
 ) -> Mapping[str, Any]:
-    """Run a query once or twice, each time into tables of its own; write its rows after the first run.
+    """Run a query once or twice, each time into separate tables; write its rows after the first run.
 
     Args:
         spark: The session.
         name: The query.
-        form: Where the tables are: `DUCKDB` or `DELTA`.
+        form: The path of the tables: `DUCKDB` or `DELTA`.
         source: The events.
-        result: The folder of the query's rows, which has the tables too.
-        batches: How many batches there are.
+        result: The folder of the query's rows, which also contains the tables.
+        batches: The number of batches.
         runs: How many runs.
     """
     sizes: list[list[int]] = []

@@ -1,7 +1,7 @@
-"""Measures the queries of Nexmark by the operators, beside what a user would pick; the rows are compared with DuckDB's.
+"""Measures the queries of Nexmark by the operators and in a user's likely forms; the rows are compared with DuckDB's.
 
-The events are parquet files, one a micro-batch of each kind. A query runs over them in a process of its own, by the
-operators, and in another in each other form (`FORMS`) that it has. An event of a kind that the query reads counts as a
+The events are parquet files, one per micro-batch and kind. A query runs over them in a separate process by the
+operators, and in another for each of its other forms (`FORMS`). An event of a kind that the query reads counts as a
 record. Then some queries run over events that arrive at several rates.
 """
 
@@ -33,9 +33,9 @@ from .sql import Compared, compared, load
 
 EVENTS, BATCHES = 500_000, 8
 FEWER_BY = 20
-"""A form that is too slow for all events runs over so many times fewer."""
+"""A form that is too slow for all events runs over this many times fewer events."""
 AT_RATES = ("q11", "q20")
-"""The queries that run at several rates: of one stage with a state that is bounded, and of three that keep all."""
+"""The queries that run at several rates: one of a single stage with bounded state, and three that keep all rows."""
 RATES = (2_500, 5_000, 10_000, 20_000, 40_000, 80_000)
 FORMS: Mapping[str, str] = {
     OPERATORS: "",
@@ -47,17 +47,17 @@ FORMS: Mapping[str, str] = {
     BYTEWAX: "Bytewax",
 }
 FEWER = (PANDAS,)
-"""The forms that run over a twentieth of the events: all of them would take half an hour."""
+"""The forms that run over a twentieth of the events, because all of them would take half an hour."""
 RUN = "nexmark.run"
 
 
 class Through(NamedTuple):
-    """The findings on a form of a query.
+    """The results of a form of a query.
 
     Attributes:
-        records: How many records the query reads.
-        runs: What was measured, run by run.
-        compared: How the rows of the first run compare with DuckDB's.
+        records: The number of records that the query reads.
+        runs: The measurements, run by run.
+        compared: The comparison of the first run's rows with DuckDB's.
     """
 
     records: int
@@ -66,13 +66,13 @@ class Through(NamedTuple):
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure; each form of a query runs in a fresh process, each time; in a small run all share one."""
+    """Measure; each form of a query runs in a fresh process each time; in a small run all share one process."""
     require_proc()
     queries = setting.among(QUERIES)
     forms = {query: _forms(setting, query) for query in queries}
     with_all = {query: [form for form in of if form not in FEWER] for query, of in forms.items()}
     runs = _through(setting, with_all, setting.size(EVENTS, 20_000), RATE)
-    # They last as long, so that as many sessions end before the last batch.
+    # They last equally long, so that as many sessions end before the last batch.
     count, rate = setting.size(EVENTS // FEWER_BY, 20_000), setting.size(RATE // FEWER_BY, RATE)
     with_fewer = {query: [OPERATORS, *FEWER] for query, of in forms.items() if {*FEWER} & {*of}}
     fewer = _through(setting, with_fewer, count, rate)
@@ -82,7 +82,7 @@ def run(setting: Setting) -> list[Figure]:
         of_fewer = query_figures(query, fewer.get(query, {}), setting.size(BATCHES, 3))
         # The operators ran over these events too, only for the ratio.
         figures += [one for one in of_fewer if any(FORMS[form] in one.name for form in FEWER)]
-    # Both forms of one are enough to show that they run.
+    # Both forms of one query suffice to show that they run.
     at_rates = {query: _of_spark(query) for query in queries if query in AT_RATES[: setting.size(len(AT_RATES), 1)]}
     seconds, rates = setting.size(20, 4), RATES[: setting.size(len(RATES), 1)]
     with tempfile.TemporaryDirectory(prefix="streamproof-") as name:
@@ -96,7 +96,7 @@ def run(setting: Setting) -> list[Figure]:
 def _through(
     setting: Setting, forms: Mapping[str, Sequence[str]], count: int, rate: int
 ) -> dict[str, dict[str, Through]]:
-    """Run the forms of each query over so many events, so many a second; return the findings by query and form."""
+    """Run the forms of each query over this many events, at this rate; return the results by query and form."""
     batches = setting.size(BATCHES, 3)
     if not forms:
         return {}
@@ -117,7 +117,7 @@ def _through(
 
 
 def named(query: str, form: str) -> str:
-    """Return the name of a form of a query, with which the names of its figures begin."""
+    """Return the name of a form of a query, which is the prefix of its figures' names."""
     return f"{query}: {FORMS[form]}" if FORMS[form] else query
 
 
@@ -154,7 +154,7 @@ def _why_not_kafka() -> str | None:
 def _measured(
     setting: Setting, words: Sequence[str], forms: Mapping[str, Sequence[str]], rounds: int
 ) -> dict[str, dict[str, list[Any]]]:
-    """Run each form of each query; return what is measured of it, round by round."""
+    """Run each form of each query; return the measurements, round by round."""
     found: dict[str, dict[str, list[Any]]] = {query: {form: [] for form in of} for query, of in forms.items()}
     pairs = [f"{query}:{form}" for query, of in forms.items() for form in of]
     groups = [pairs] if setting.small and pairs else [[pair] for pair in pairs]
@@ -174,8 +174,8 @@ def query_figures(query: str, found: Mapping[str, Through], batches: int) -> lis
 
     Args:
         query: Its name.
-        found: What was found of each form.
-        batches: In how many batches the records came.
+        found: The results of each form.
+        batches: The number of batches of the records.
     """
     figures, rates = [], {}
     for form, (records, runs, rows) in found.items():
@@ -198,7 +198,7 @@ def query_figures(query: str, found: Mapping[str, Through], batches: int) -> lis
 
 
 def _state(name: str, runs: Sequence[Measured], records: int, batches: int) -> list[Figure]:
-    """Return how large the state is before the last batch, which closes all, and how it grows in the second half."""
+    """Return the size of the state before the last batch, which closes all, and its growth in the second half."""
     half, last, each = batches // 2, batches - 1, records // batches
     points = [[(count * each, run["state"][count - 1]) for count in (half, last)] for run in runs]
     sizes = f"after {last * each:,} records"
@@ -210,12 +210,12 @@ def _state(name: str, runs: Sequence[Measured], records: int, batches: int) -> l
 
 
 def rate_figures(name: str, found: Mapping[str, Any], seconds: int) -> list[Figure]:
-    """Return the latencies at each rate, and the highest rate with which a query keeps up.
+    """Return the latencies at each rate, and the highest rate that a query sustains.
 
     Args:
-        name: The query's name, and its form's.
-        found: What was measured at each rate, by events a second.
-        seconds: How long events arrived at each rate.
+        name: The query's name and its form's name.
+        found: The measurements at each rate, by events per second.
+        seconds: The duration of the arrivals at each rate.
     """
     figures = []
     for rate, measured_there in found.items():

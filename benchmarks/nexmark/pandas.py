@@ -1,7 +1,7 @@
-"""Two queries of Nexmark by `applyInPandasWithState`, as a careful user of Spark writes them.
+"""Two queries of Nexmark by `applyInPandasWithState`, as a careful Spark user writes them.
 
-The function of a key gets the key's new bids as pandas, and the key's state. A timeout of event time removes what can't
-change any more, with the operators' gap and grace. Late bids don't reach the function: Spark drops them.
+The function of a key gets the key's new bids as pandas, and the key's state. An event-time timeout removes final
+results, with the operators' gap and grace. Late bids don't reach the function: Spark drops them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 GAP_MS = 10_000
 SESSIONS = "sessions string"
-"""The open sessions of a bidder, in order, as JSON: a state of `applyInPandasWithState` can't have arrays."""
+"""The open sessions of a bidder, in order, as JSON: a state of `applyInPandasWithState` can't contain arrays."""
 Frame = Any
 
 
 def _sessions(key: tuple[int], frames: Iterator[Frame], state: GroupState) -> Iterator[Frame]:
-    """Merge a bidder's new bids into the open sessions; emit those that no further bid can reach."""
+    """Merge a bidder's new bids into the open sessions; emit the sessions that no further bid can reach."""
     starts, lasts, counts = np.array(json.loads(state.get[0]) if state.exists else [[], [], []], np.int64)
     if not state.hasTimedOut:
         times = np.concatenate([frame["time"].to_numpy(np.int64) for frame in frames])
@@ -41,7 +41,7 @@ def _sessions(key: tuple[int], frames: Iterator[Frame], state: GroupState) -> It
 
 
 def merged(starts: Frame, lasts: Frame, counts: Frame) -> tuple[Frame, Frame, Frame]:
-    """Merge sessions that are no more than a gap apart; a bid is a session of its own."""
+    """Merge sessions that are at most one gap apart; a bid is a separate session."""
     order = np.argsort(starts, kind="stable")
     starts, lasts, counts = starts[order], np.maximum.accumulate(lasts[order]), counts[order]
     first = np.concatenate([[0], np.flatnonzero(starts[1:] - lasts[:-1] > GAP_MS) + 1])
@@ -49,7 +49,7 @@ def merged(starts: Frame, lasts: Frame, counts: Frame) -> tuple[Frame, Frame, Fr
 
 
 def _last_bid(key: tuple[int, int], frames: Iterator[Frame], state: GroupState) -> Iterator[Frame]:
-    """Keep a bidder's last bid for an auction; emit it when no further bid can follow it within the gap."""
+    """Store a bidder's last bid for an auction; emit it when no further bid can follow within the gap."""
     bids = [tuple(state.get)] if state.exists else []
     if not state.hasTimedOut:
         for frame in frames:
@@ -64,17 +64,17 @@ def _last_bid(key: tuple[int, int], frames: Iterator[Frame], state: GroupState) 
 
 
 def keep(state: GroupState, value: tuple[Any, ...], lasts: Sequence[Any]) -> None:
-    """Store a state until the watermark is a gap past the first of these times (ms); remove it if there is none."""
+    """Store a state until the watermark is one gap past the first of these times (ms); remove it if there is none."""
     if lasts:
         state.update(tuple(part.item() if isinstance(part, np.generic) else part for part in value))
-        # A timeout fires when the watermark is past it, and must lie after the watermark.
+        # A timeout fires when the watermark is past it, and must be after the current watermark.
         state.setTimeoutTimestamp(int(min(lasts)) + GAP_MS + 1)
     elif state.exists:
         state.remove()
 
 
 OF_LAST = ("price", "channel", "url", "time", "extra", "order")
-"""The columns of a last bid beside its key."""
+"""The columns of a last bid in addition to its key."""
 TIME, ORDER = OF_LAST.index("time"), OF_LAST.index("order")
 STATE_OF_LAST = "price bigint, channel string, url string, time bigint, extra string, order bigint"
 BID_TYPE = "auction bigint, bidder bigint, price bigint, channel string, url string, time bigint, extra string"

@@ -1,8 +1,8 @@
-"""The queries of Nexmark that the benchmark runs: by the operators, by Spark's own where one query can, and in SQL.
+"""The queries of Nexmark in the benchmark: by the operators, by Spark's own operators if one query can, and in SQL.
 
-Source: the statements of github.com/nexmark/nexmark. The SQL is theirs for DuckDB, over whole tables, without windows
-or sessions of a stream's. Theirs leaves ties open: here the bid that arrived first wins an auction (q9), and of a
-bidder's bids at one instant the one that arrived last is the last (q18). Times are in ms.
+Source: the statements of github.com/nexmark/nexmark. The SQL is the published SQL for DuckDB, over whole tables,
+without streaming windows or sessions. The published SQL leaves ties undefined. Here the first arriving bid wins an
+auction (q9), and the last arriving bid of a bidder at the same time is the last (q18). Times are in ms.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 Frames: TypeAlias = "Mapping[str, DataFrame]"
 
 WINDOW, GAP, GRACE = "10 seconds", "10 seconds", "4 seconds"
-"""The published sizes, and how far the published watermark is behind."""
+"""The published sizes, and the published watermark's delay."""
 CATEGORY = "category = 10"
 """Of the auctions of q20."""
 LONGEST = "1 second"
-"""Three times as long as an auction is open at most; so also a session that holds all bids for one auction."""
+"""Three times the longest auction, so a session contains all bids for one auction."""
 ARRIVED: Mapping[str, Any] = {"timestamp": "time", "order": "order"}
 AUCTION = ("id", "item_name", "description", "initial_bid", "reserve", "time", "expires", "seller", "category", "extra")
 OF_BID = ("auction", "bidder", "price", "time", "extra")
@@ -37,11 +37,12 @@ class Query:
     """A query.
 
     Attributes:
-        reads: The kinds of events that it reads.
-        build: Declares it by the operators over the events' streams; returns a changelog.
-        keys: The columns of the changelog of which the last change stands.
-        shown: Makes the query's columns of these last changes.
-        own: Declares it by Spark's own operators; returns the query's columns. None: they can't, in one query.
+        reads: The kinds of events that the query reads.
+        build: Declares the query by the operators over the events' streams; returns a changelog.
+        keys: The key columns of the changelog, of which the last change counts.
+        shown: Computes the query's columns from these last changes.
+        own: Declares the query by Spark's own operators; returns the query's columns. None if one Spark query can't
+            express it.
     """
 
     reads: tuple[str, ...]
@@ -52,7 +53,7 @@ class Query:
 
 
 def _best(name: str, better: Callable[[Any, Any], bool]) -> Aggregate:
-    """Return the aggregate that is one of its values: the first, until another is better than it."""
+    """Return the aggregate that is the best of its values: the first, until a better value arrives."""
     from streamproof.reference.definitions.aggregates import reduce
 
     return reduce(lambda one, two: two if better(two, one) else one, name)
@@ -68,7 +69,7 @@ def _is_later(two: Any, one: Any) -> bool:
 
 
 def _highest_bids() -> Aggregate:
-    """Return the aggregate of the bids with the highest price: several, if they have the same."""
+    """Return the aggregate of the bids with the highest price: several if prices are equal."""
     from streamproof.reference.definitions.aggregates import Aggregate
 
     def merged(key: Any, one: list[Any], two: list[Any]) -> list[Any]:
@@ -80,7 +81,7 @@ def _highest_bids() -> Aggregate:
 
 
 def _average() -> Aggregate:
-    """Return the aggregate of the sum and the number of a table's values."""
+    """Return the aggregate of a table's sum and number of values."""
     from streamproof.reference.definitions.aggregates import Aggregate
 
     def moved(by: int) -> Callable[[Any, int, dict[str, int]], dict[str, int]]:
@@ -103,7 +104,7 @@ def _type_of(frame: DataFrame, column: Column) -> Any:
 
 
 def _valid_bids(inputs: Frames, auction: Column, bid: Column) -> DataFrame:
-    """Join auctions with the bids that came while they were open."""
+    """Join auctions with the bids that arrived while they were open."""
     from pyspark.sql import functions as F
     from streamproof.spark_impl.inputs import stream
     from streamproof.spark_impl.stream_stream_join import stream_stream_join
@@ -119,7 +120,7 @@ def _valid_bids(inputs: Frames, auction: Column, bid: Column) -> DataFrame:
 
 
 def _winners(inputs: Frames, auction: Column, bid: Column) -> DataFrame:
-    """Return the winning bid of each auction, once all of its bids are there."""
+    """Return the winning bid of each auction, once all its bids have arrived."""
     from streamproof.spark_impl.session_windows import session_windows
 
     pairs = _valid_bids(inputs, auction, bid)

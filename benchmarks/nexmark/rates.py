@@ -1,9 +1,9 @@
-"""Runs a query of Nexmark over events that arrive at a rate, and measures how long after its arrival each is done.
+"""Runs a query of Nexmark over events that arrive at a rate, and measures each event's latency.
 
-A file of events of every kind arrives each quarter of a second: it is renamed into the folder that the query reads. The
-query starts a micro-batch a second, or as soon as the last one is done, with all files that are there. An event's
-latency lasts from its file's arrival to the end of the micro-batch that has taken it. Those of the first quarter of
-the time don't count; its first file comes alone, and the others once the query has taken it. The results go nowhere.
+A file of events of every kind arrives every quarter of a second: it is renamed into the folder that the query reads.
+The query starts a micro-batch every second, or as soon as the previous one is done, with all existing files. An event's
+latency lasts from its file's arrival to the end of the micro-batch that processes it. The first quarter of the time
+doesn't count. The first file arrives alone, and the others once the query has processed it. The results are discarded.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 FILES_A_SECOND = 4
 TRIGGER = "1 second"
 WAIT_SECONDS = 20
-"""How long a query may take for what is left when the last file has arrived."""
+"""The timeout for the remaining events after the arrival of the last file."""
 WARM_UP_SECONDS = 15
 GROWS = 1.5
-"""A query doesn't keep up if the latency in the last quarter is more than so many times that in the second quarter."""
+"""A query doesn't sustain a rate if the last quarter's latency is more than this many times the second's."""
 MOST_SECONDS = 5
-"""Nor does it if the latency in the last quarter is more than this: one large batch after another hides the growth."""
+"""It also doesn't if the last quarter's latency is higher than this: consecutive large batches hide the growth."""
 PERCENTILES = (50, 95, 99)
 
 
 class Batches(NamedTuple):
-    """The batches of a query: how many events of a kind each has taken, and when it ended (s)."""
+    """The batches of a query: the number of events of a kind in each, and its end (s)."""
 
     rows: list[int]
     at: list[float]
@@ -55,20 +55,20 @@ def at_rates(
     seconds: int,
     rates: Sequence[int],
 ) -> Mapping[int, Any]:
-    """Run a query at the rate in the middle, and then at higher ones up to the first with which it doesn't keep up.
+    """Run a query at the middle rate, and then at higher rates up to the first that it doesn't sustain.
 
-    Where it doesn't keep up with the rate in the middle, it runs at lower ones, down to the first with which it does.
+    If it doesn't sustain the middle rate, it runs at lower rates, down to the first that it sustains.
 
     Args:
         spark: The session.
         query: The query.
-        declare: Declares it over the events' streams.
+        declare: Declares the query over the events' streams.
         folder: An empty folder.
-        seconds: How long events arrive at each rate.
-        rates: How many arrive in a second, in rising order.
+        seconds: The duration of the arrivals at each rate.
+        rates: The events per second, in increasing order.
 
     Returns:
-        The latencies (s) by percentile, and whether the query keeps up, by rate.
+        The latencies (s) by percentile, and whether the query sustains the rate, by rate.
     """
     middle = (len(rates) - 1) // 2
     report(f"warming up at {rates[middle]:,} events a second")
@@ -115,7 +115,7 @@ def _latencies(
         writer = declare(streams).writeStream.format("noop").option("checkpointLocation", checkpoint)
         running = writer.trigger(processingTime=TRIGGER).start()
         arrived = [_arrive(folder, list(tables), 0)]
-        # The first batch starts what the query needs.
+        # The first batch starts everything that the query needs.
         running.processAllAvailable()
         arrived += _feed(folder, list(tables), parts)
         batches = _batches(running, {kind: sum(of_kind) for kind, of_kind in rows.items()})
@@ -135,7 +135,7 @@ def _rows(orders: np.ndarray[Any, Any], ends: Sequence[int]) -> list[int]:
 
 
 def _feed(folder: Path, kinds: Sequence[str], parts: int) -> list[float]:
-    """Let all files after the first arrive when they are due, and return when each did (s)."""
+    """Deliver all files after the first when they are due, and return the time of each arrival (s)."""
     arrived, started = [], time.time()
     for part in range(1, parts):
         due = started + part / FILES_A_SECOND
@@ -153,7 +153,7 @@ def _arrive(folder: Path, kinds: Sequence[str], part: int) -> float:
 
 
 def _batches(query: StreamingQuery, rows: Mapping[str, int]) -> dict[str, Batches]:
-    """Wait until a query has taken all rows, but not too long; return its batches, by the kind of events."""
+    """Wait until a query has processed all rows, up to the timeout; return its batches, by the kind of events."""
     until = time.time() + WAIT_SECONDS
     while True:
         failure = query.exception()
@@ -166,7 +166,7 @@ def _batches(query: StreamingQuery, rows: Mapping[str, int]) -> dict[str, Batche
 
 
 def _taken(query: StreamingQuery, kind: str) -> Batches:
-    """Return how many events of a kind each batch so far has taken, and when it ended."""
+    """Return the number of events of a kind in each batch so far, and the batch's end."""
     found = Batches([], [])
     for progress in query.recentProgress:
         started = datetime.fromisoformat(progress.timestamp).timestamp()
@@ -178,13 +178,13 @@ def _taken(query: StreamingQuery, kind: str) -> Batches:
 
 
 def done_at(rows: Sequence[int], file: int, batches: Batches, now: float) -> float:
-    """Return when the batch ended that has taken a file: batches take whole files, in order of arrival.
+    """Return the end of the batch that processed a file; batches process whole files, in order of arrival.
 
     Args:
-        rows: How many events each file has.
+        rows: The number of events of each file.
         file: The file's number.
         batches: The batches so far.
-        now: The time (s), which counts for a file that no batch has taken.
+        now: The current time (s), which counts for a file that no batch has processed.
     """
     wanted = sum(rows[: file + 1])
     taken = accumulate(batches.rows)
@@ -192,7 +192,7 @@ def done_at(rows: Sequence[int], file: int, batches: Batches, now: float) -> flo
 
 
 def percentiles(latencies: Sequence[float], weights: Sequence[int]) -> dict[int, float]:
-    """Return the latency that so many percent of the events have at most, for each of `PERCENTILES`."""
+    """Return the largest latency of this percentage of the events, for each of `PERCENTILES`."""
     order = np.argsort(latencies)
     so_far = np.cumsum(np.asarray(weights)[order])
     places = [np.searchsorted(so_far, so_far[-1] * percent / 100) for percent in PERCENTILES]

@@ -1,12 +1,12 @@
-"""Runs queries of Nexmark in a process of their own, and counts the CPU seconds of the process tree.
+"""Runs queries of Nexmark in a separate process, and counts the CPU seconds of the process tree.
 
-`python -m benchmarks.nexmark.run through FOLDER BATCHES RUNS QUERY:FORM…` runs each query in a form, over the
-events in the folder, to which its rows go. `… at-rates FOLDER SECONDS RATES… QUERY:FORM…` runs it over events that
-arrive so many seconds long at each of these rates. Each prints its steps, and what it measured last, as JSON, a line
-each.
+`python -m benchmarks.nexmark.run through FOLDER BATCHES RUNS QUERY:FORM…` runs each query in a form over the events in
+the folder, and writes its rows there. `… at-rates FOLDER SECONDS RATES… QUERY:FORM…` runs it over events that arrive
+for this many seconds at each of these rates. Each prints its steps, and last its measurements, as one JSON object per
+line.
 
-A first run writes the results to be compared, and is the warm-up, as in `production.run`; the second one is measured.
-The state's files are those of the first run, which brings them to their least size after each batch.
+A first run writes the results for the comparison, and is the warm-up, as in `production.run`; the second run is
+measured. The sizes of the state's files are those of the first run, which compacts them after each batch.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 OPERATORS, SPARKS, PANDAS, KAFKA, BYTEWAX = "operators", "spark", "pandas", "kafka", "bytewax"
 SIZE = "rocksdbSstFileSize"
 COMPACT = "spark.sql.streaming.stateStore.rocksdb.compactOnCommit"
-"""Else the files hold what later batches have replaced too, until RocksDB finds the time."""
+"""Otherwise the files also contain replaced values, until RocksDB compacts them."""
 
 
 def through(name: str, form: str, folder: Path, batches: int, runs: int) -> Mapping[str, Any]:
-    """Run a query over the events, once or twice; return the CPU seconds and the bytes of the state batch by batch."""
+    """Run a query over the events, once or twice; return the CPU seconds and the bytes of the state, batch by batch."""
     if form == BYTEWAX:
         return nexmark_bytewax.through(name, folder, folder / f"{name} {form}")
     if form == KAFKA:
@@ -77,7 +77,7 @@ def through(name: str, form: str, folder: Path, batches: int, runs: int) -> Mapp
 
 
 def declared(name: str, form: str, inputs: Mapping[str, DataFrame]) -> DataFrame:
-    """Declare a query in a form of Spark's over the events' streams."""
+    """Declare a query in a Spark form over the events' streams."""
     query = QUERIES[name]
     declare = {OPERATORS: query.build, SPARKS: query.own, PANDAS: nexmark_pandas.QUERIES.get(name)}[form]
     assert declare is not None
@@ -85,13 +85,13 @@ def declared(name: str, form: str, inputs: Mapping[str, DataFrame]) -> DataFrame
 
 
 def rows_of(spark: SparkSession, query: Query, form: str, result: Path) -> DataFrame:
-    """Return the query's rows in the end of what its batches have written."""
+    """Return the query's final rows from the output of its batches."""
     written = spark.read.parquet(str(result))
     return query.shown(last_changes(written, query.keys)) if form == OPERATORS else written.drop("batch")
 
 
 def state_sizes(query: StreamingQuery) -> list[int]:
-    """Return the bytes of the files of the state, over all stateful operators, after each batch."""
+    """Return the bytes of the state's files, over all stateful operators, after each batch."""
     return [
         sum(operator.customMetrics[SIZE] for operator in progress.stateOperators) for progress in query.recentProgress
     ]

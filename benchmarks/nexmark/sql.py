@@ -1,7 +1,7 @@
-"""The queries of Nexmark as SQL over whole tables, and the comparison of a query's result with it, by DuckDB.
+"""The queries of Nexmark as SQL over whole tables, and the comparison of a query's result with them, by DuckDB.
 
-Source: the statements of github.com/nexmark/nexmark. Theirs leave ties open, and let a bid at the very end of a window
-be the highest of it (q7); here a window's end is exclusive.
+Source: the statements of github.com/nexmark/nexmark. The published statements leave ties undefined, and a bid at the
+very end of a window can be its highest (q7); here a window's end is exclusive.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ FIRST_OF_CLOSING = {"person": "id >= 0", "auction": "id >= 0", "bid": "auction >
 
 
 class Compared(NamedTuple):
-    """How many rows a query has by DuckDB, and how many rows of either side the other lacks."""
+    """The number of a query's rows by DuckDB, and the number of rows that only one side contains."""
 
     rows: int
     differing: int
 
 
 def load(connection: duckdb.DuckDBPyConnection, folder: str) -> None:
-    """Read the events as tables, without those that close the others.
+    """Read the events as tables, without the closing events.
 
     Args:
-        connection: Where the tables are made.
-        folder: The folder with a folder of parquet files a kind.
+        connection: The database of the tables.
+        folder: The folder with one folder of parquet files per kind.
     """
     for kind, is_event in FIRST_OF_CLOSING.items():
         connection.execute(
@@ -80,10 +80,10 @@ def load(connection: duckdb.DuckDBPyConnection, folder: str) -> None:
 
 
 def compared(connection: duckdb.DuckDBPyConnection, query: str, result: str) -> Compared:
-    """Compare a result, all rows as often as they are there, with the query over the tables of `load`.
+    """Compare a result, as a bag of rows, with the query over the tables of `load`.
 
     Args:
-        connection: Where the tables are.
+        connection: The database of the tables.
         query: The query's name.
         result: The parquet files of the result.
     """

@@ -1,8 +1,8 @@
-"""What the benchmark `production` runs: for each operator a stream, a declaration, and another way to the same result.
+"""The cases of the benchmark `production`: for each operator a stream, a declaration, and a baseline.
 
-Every stream is made anew from the same seed. Its keys are skewed: of 20,000 the busiest has 1 record in 140. A record
-comes every 20 ms of event time; where an operator has a clock, 1 in 10 arrives up to 30 s out of order. The grace is a
-minute, so that nothing is late: what is late Spark's own operators judge otherwise.
+Every stream is generated again from the same seed. Its keys are skewed: the busiest of 20,000 keys has 1 record in 140.
+A record arrives every 20 ms of event time. If an operator has a clock, 1 in 10 arrives up to 30 s out of order. The
+grace is a minute, so that no record is late, because Spark's own operators treat late records differently.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EARLIER: Mapping[str, Any] = {"state_groups": 256}
 """What the operators of the earlier commit are given: some 80 keys a group. A state a key cost them several times as
 much, for each cost round trips; of few groups, one with a busy key keeps a core waiting."""
 TODAY: Mapping[str, Any] = {}
-"""What those of this tree are given: nothing, for their default is what a user has."""
+"""The arguments for this tree: none, because users have the defaults."""
 
 Columns: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
 Frames: TypeAlias = "Mapping[str, DataFrame]"
@@ -40,16 +40,17 @@ Frames: TypeAlias = "Mapping[str, DataFrame]"
 
 @dataclass(frozen=True)
 class Case:
-    """One operator as it is run.
+    """One operator with its inputs.
 
     Attributes:
-        make: Returns each input's columns, of that many records in all; among them `order`, `time` (ms) and `key`.
-        build: Declares the operator over the streaming inputs, with further arguments (`TODAY`, `EARLIER`).
-        baseline: Computes the same another way.
-        against: What the baseline is, in words; a streaming one runs over the same micro-batches.
-        result: Whether the results are a table, of which the last change of a key (and window) stands, or a stream.
+        make: Returns each input's columns, with this many records in total; they include `order`, `time` (ms) and
+            `key`.
+        build: Declares the operator over the streaming inputs, with additional arguments (`TODAY`, `EARLIER`).
+        baseline: Computes the same result in another way.
+        against: The baseline in words; a streaming baseline runs over the same micro-batches.
+        result: Whether the results are a table, of which the last change of a key (and window) counts, or a stream.
         streaming: Whether the baseline is a streaming query.
-        same: What is compared, as columns of the changelog; of the baseline, which has them by these names.
+        same: The compared columns of the changelog; the baseline's columns have the same names.
         settings: Spark settings of the baseline.
     """
 
@@ -64,7 +65,7 @@ class Case:
 
 
 def skewed(numbers: np.random.Generator, rows: int, keys: int) -> np.ndarray[Any, Any]:
-    """Draw that many numbers of keys; the first is drawn most often."""
+    """Draw this many numbers of keys; the first is drawn most often."""
     drawn: np.ndarray[Any, Any] = (keys * numbers.random(rows) ** 2).astype(np.int64)
     return drawn
 
@@ -77,7 +78,7 @@ def named(prefix: str, numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def stream_of(rows: int, *, in_order: bool = False, closing: bool = False) -> Columns:
-    """Return a stream; where it is `closing`, its last record lies a day later, and closes all before it."""
+    """Return a stream; if `closing`, its last record is one day later, and closes all earlier windows."""
     numbers = np.random.default_rng(0)
     order = np.arange(rows)
     key = named("k", skewed(numbers, rows, KEYS))
@@ -101,7 +102,7 @@ def events_in_order(rows: int) -> Mapping[str, Columns]:
 
 
 def two_streams(rows: int) -> Mapping[str, Columns]:
-    """Return two streams, of half the records each; the last of them closes all."""
+    """Return two streams, of half the records each; the last record of each closes all earlier windows."""
     both = stream_of(rows, closing=True)
     is_left = np.random.default_rng(1).random(rows) < 0.5
     return {"left": chosen(both, is_left), "right": chosen(both, ~is_left)}
@@ -113,7 +114,7 @@ def chosen(columns: Columns, rows: np.ndarray[Any, Any]) -> Columns:
 
 
 def stream_and_table(rows: int) -> Mapping[str, Columns]:
-    """Return a table, of 95 in 100 keys, which comes first, and a stream."""
+    """Return a table of 95 in 100 keys, which arrives first, and a stream."""
     table = min(KEYS, rows // 4)
     both = stream_of(rows)
     in_table = np.random.default_rng(1).permutation(KEYS)[:table]
@@ -136,7 +137,7 @@ def grouped_table(rows: int) -> Mapping[str, Columns]:
 
 
 def references(columns: Columns, many: int) -> np.ndarray[Any, Any]:
-    """Return what each row refers to: mostly what its key always does, 1 time in 10 something else."""
+    """Return each row's reference: mostly the same for its key, 1 time in 10 another."""
     numbers = np.random.default_rng(3)
     rows = len(columns["key"])
     _, of_key = np.unique(columns["key"], return_inverse=True)
@@ -145,15 +146,16 @@ def references(columns: Columns, many: int) -> np.ndarray[Any, Any]:
 
 
 def referring_tables(rows: int) -> Mapping[str, Columns]:
-    """Return the changes of 20,000 rows that refer to 2,000 others, and 1 record in 50 is a change of these.
+    """Return the changes of 20,000 rows that refer to 2,000 others; 1 record in 50 is a change of the latter.
 
-    Some 1 in 20 deletes its key. A row is referred to by 10 rows, and the busiest by 450; a change of it concerns all.
+    1 record in 20 deletes its key. On average 10 rows refer to a row, and 450 to the busiest; its change affects all of
+    them.
     """
     return referring(stream_of(rows) | {"deleted": np.random.default_rng(2).random(rows) < 0.05}, RIGHT_KEYS)
 
 
 def referring(columns: Columns, right_keys: int) -> Mapping[str, Columns]:
-    """Return records as the changes of rows that refer to so many others; 1 in 50 is a change of these."""
+    """Return records as the changes of rows that refer to this many others; 1 in 50 is a change of the latter."""
     is_right = np.random.default_rng(1).random(len(columns["order"])) < 0.02
     left, right = chosen(columns, ~is_right), chosen(columns, is_right)
     changed = np.random.default_rng(4).integers(0, right_keys, int(is_right.sum()))
@@ -164,15 +166,15 @@ def referring(columns: Columns, right_keys: int) -> Mapping[str, Columns]:
 
 
 def over_state(keys: int, sizes: Sequence[int], spread: str) -> Columns:
-    """Return records that name each of so many keys once, and then name keys again.
+    """Return records that contain each of this many keys once, and then repeat keys.
 
-    All lie within four minutes, so that no session and no window of some minutes closes.
+    All are within four minutes, so that no session and no window of some minutes closes.
 
     Args:
         keys: The keys.
-        sizes: How many further records come, batch by batch.
-        spread: Which keys come again: all, each as likely (`UNIFORM`), or some more often than others (`SKEWED`); or
-            the same number of keys, evenly spread, whatever the number of all is (`AS_MANY`).
+        sizes: The number of further records, batch by batch.
+        spread: The repeated keys: all with equal probability (`UNIFORM`), some more often (`SKEWED`), or the same
+            number of evenly spread keys, regardless of the total (`AS_MANY`).
     """
     numbers, further = np.random.default_rng(5), sum(sizes)
     again = {
@@ -190,14 +192,14 @@ def over_state(keys: int, sizes: Sequence[int], spread: str) -> Columns:
 
 
 def on_two_sides(columns: Columns) -> Mapping[str, Columns]:
-    """Return records as those of two tables, from which none is deleted."""
+    """Return records as the records of two tables, without deletes."""
     is_left = np.random.default_rng(1).random(len(columns["order"])) < 0.5
     both = _none_deleted(columns)
     return {"left": chosen(both, is_left), "right": chosen(both, ~is_left)}
 
 
 def on_referring_sides(columns: Columns) -> Mapping[str, Columns]:
-    """Return records as those of two tables, from which none is deleted; 10 left keys refer to a right one."""
+    """Return records as the records of two tables, without deletes; 10 left keys refer to each right key."""
     return referring(_none_deleted(columns), max(1, len(np.unique(columns["key"])) // 10))
 
 
@@ -224,15 +226,15 @@ def joined(
     right_value: Any = None,
     **options: Any,
 ) -> DataFrame:
-    """Declare a join of `left` and `right`, in the form that this tree's operators take, or those of `EARLIER`.
+    """Declare a join of `left` and `right`, in the form of this tree's operators, or of `EARLIER`.
 
     Args:
         operator: The operator.
         inputs: All inputs of the case, by name.
         further: `TODAY` or `EARLIER`.
         value: The left value.
-        right_value: The right value; the left one by default.
-        options: Further options of the operator.
+        right_value: The right value; by default the left value.
+        options: Additional options of the operator.
     """
     left, right = inputs["left"], inputs["right"]
     if further is EARLIER:
@@ -244,7 +246,7 @@ def joined(
 
 
 def session_windows_case() -> Case:
-    """Sum sessions, each emitted once, beside Spark's `session_window`."""
+    """Sum sessions, each emitted once, compared with Spark's `session_window`."""
     from streamproof.spark_impl.session_windows import native_session_windows, session_windows
 
     options: dict[str, Any] = {"key": "key", "timestamp": "time", "value": "amount", "gap": GAP, "grace": GRACE}
@@ -267,12 +269,12 @@ def session_windows_case() -> Case:
 
 
 def window_aggregate_case() -> Case:
-    """Sum fixed windows, which late records mend for a minute, beside Spark's `window` with such a watermark."""
+    """Sum fixed windows, which late records update for a minute, compared with Spark's `window` with that delay."""
     from streamproof.spark_impl.window_aggregate import window_aggregate
     from streamproof.spark_impl.windowed_table import native_windowed_table
 
     def by_spark(inputs: Frames) -> DataFrame:
-        from streamproof.spark_impl.inputs import stream  # the earlier commit has no such module
+        from streamproof.spark_impl.inputs import stream  # the earlier commit lacks this module
 
         events = stream(inputs["events"], value="amount", **ARRIVED)
         return native_windowed_table(events, size=SIZE, grace=GRACE, aggregate="sum")
@@ -297,9 +299,9 @@ def window_aggregate_case() -> Case:
 
 
 def range_aggregate_case() -> Case:
-    """Sum the last ten minutes at each record, beside SQL's RANGE.
+    """Sum the last ten minutes at each record, compared with SQL's RANGE.
 
-    The records come in order of time: for others SQL's range includes records that arrive later.
+    The records arrive in order of time, because otherwise SQL's range would include records that arrive later.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -329,7 +331,7 @@ def range_aggregate_case() -> Case:
 
 
 def stream_stream_join_case() -> Case:
-    """Left join within a minute, beside Spark's stream-stream join."""
+    """Left join within a minute, compared with Spark's stream-stream join."""
     from streamproof.spark_impl.stream_stream_join import native_stream_stream_join, stream_stream_join
 
     options: dict[str, Any] = {
@@ -347,13 +349,13 @@ def stream_stream_join_case() -> Case:
         result="stream",
         streaming=True,
         same=("key", "value", "timestamp"),
-        # With Spark's default the clock is that of the input which lags, and at the end not all would be closed.
+        # With Spark's default the slower input sets the clock, and at the end some windows would stay open.
         settings={"spark.sql.streaming.multipleWatermarkPolicy": "max"},
     )
 
 
 def stream_table_join_case() -> Case:
-    """Look up a table that came before, beside Spark's stream-static join."""
+    """Look up a table that arrived before, compared with Spark's stream-static join."""
     from streamproof.spark_impl.stream_table_join import native_stream_table_join, stream_table_join
 
     return Case(
@@ -370,7 +372,7 @@ def stream_table_join_case() -> Case:
 
 
 def table_table_join_case() -> Case:
-    """Join two tables, all rows of both, beside a batch join of each key's last rows."""
+    """Join two tables, all rows of both, compared with a batch join of each key's last rows."""
     from pyspark.sql import functions as F
     from streamproof.spark_impl.table_table_join import table_table_join
 
@@ -389,7 +391,7 @@ def table_table_join_case() -> Case:
 
 
 def table_aggregate_case() -> Case:
-    """Sum a table by a group, beside a batch sum of each key's last row."""
+    """Sum a table by a group, compared with a batch sum of each key's last row."""
     from pyspark.sql import functions as F
     from streamproof.spark_impl.table_aggregate import table_aggregate
 
@@ -409,7 +411,7 @@ def table_aggregate_case() -> Case:
 
 
 def windowed_table_case() -> Case:
-    """Join two windowed sums, emitted at every change, beside a batch join of two windowed sums."""
+    """Join two windowed sums, emitted at every change, compared with a batch join of two windowed sums."""
     from pyspark.sql import functions as F
     from streamproof.spark_impl.windowed_table import windowed_table
 
@@ -441,7 +443,7 @@ def windowed_table_case() -> Case:
 
 
 def foreign_key_join_case() -> Case:
-    """Join rows with those that they refer to, beside a batch join of each key's last rows."""
+    """Join rows with the rows that they refer to, compared with a batch join of each key's last rows."""
     from pyspark.sql import functions as F
     from streamproof.spark_impl.foreign_key_join import foreign_key_join
 
@@ -484,14 +486,14 @@ def one_to_many_join_case() -> Case:
 
 
 def unless_deleted(*names: str) -> Any:
-    """Return a row's value, null where it is deleted: a column, or a struct of several."""
+    """Return a row's value, null if it is deleted: a column, or a struct of several."""
     from pyspark.sql import functions as F
 
     return F.when(~F.col("deleted"), F.struct(*names) if len(names) > 1 else F.col(names[0])).alias("value")
 
 
 def last_rows(changes: DataFrame, *names: str) -> DataFrame:
-    """Return each key's last row, without those deleted."""
+    """Return each key's last row, without deleted rows."""
     from pyspark.sql import functions as F
 
     last = changes.groupBy("key").agg(F.max_by(F.struct("deleted", *names), "order").alias("row"))
@@ -499,7 +501,7 @@ def last_rows(changes: DataFrame, *names: str) -> DataFrame:
 
 
 def in_batch_by_foreign_key(inputs: Frames) -> DataFrame:
-    """Join each left key's last row with the last row of what it refers to."""
+    """Join each left key's last row with the last row that it refers to."""
     from pyspark.sql import functions as F
 
     left = last_rows(inputs["left"], "refers", "amount")
@@ -525,4 +527,4 @@ FILLED: Mapping[str, Callable[[Columns], Mapping[str, Columns]]] = {
     "table_table_join": on_two_sides,
     "foreign_key_join": on_referring_sides,
 }
-"""The operators that are measured over a state of many keys, and what inputs they make of records."""
+"""The operators that are measured over a state of many keys, and the conversion of records to their inputs."""

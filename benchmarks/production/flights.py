@@ -1,7 +1,7 @@
-"""Measures the flights of 2013 on every witness, and how the time grows with the rows.
+"""Measures the flights of 2013 on every witness, and the growth of the time with the rows.
 
-Each time is what `streamproof compare` prints for the witness: from the data set as one table to an outcome, laying
-out and unpacking included. After them come the flights joined with their planes and airlines by foreign keys.
+Each time is the time that `streamproof compare` prints for the witness: from the data set as one table to an outcome,
+including packing and unpacking. Then the flights are joined with their planes and airlines by foreign keys.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from . import real_foreign_keys
 
 HOUR_MS = 3_600_000
 UPDATE: Mapping[str, Any] = {"gap_ms": 4 * HOUR_MS, "grace_ms": 0, "aggregate": "count"}
-CLOSE: Mapping[str, Any] = {**UPDATE, "emit": "close", "late": "own"}  # all that Spark's own operator can serve
+CLOSE: Mapping[str, Any] = {**UPDATE, "emit": "close", "late": "own"}  # all that Spark's own operator supports
 GROWING = ("reference", "spark", "spark-native")
 AVAILABLE_NOW = "spark-native, availableNow"
 NAMES = {
@@ -35,7 +35,7 @@ Taken = dict[tuple[str, int], list[float]]
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure; the witnesses take turns, sizes from the smallest to the largest."""
+    """Measure; the witnesses take turns, and sizes increase."""
     rounds, batches, whole = setting.times(), setting.size(12, 4), flights()
     divisors = (64, 32) if setting.small else (16, 8, 4, 2, 1)
     rows = [whole.table.num_rows // divisor for divisor in divisors]

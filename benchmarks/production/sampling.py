@@ -1,8 +1,8 @@
-"""The daemon of Spark's Python workers, whose workers note what their CPU seconds go to.
+"""The daemon of Spark's Python workers, which record where their CPU seconds are spent.
 
-Spark starts it as `python -m benchmarks.production.sampling`, where the setting `spark.python.daemon.module` names it;
-the environment variable STREAMPROOF_SAMPLES names a folder, in which each worker keeps a file. A worker looks at its
-own stack every 10 ms of CPU time, and gives the time to the stage of the innermost frame that belongs to one.
+Spark starts it as `python -m benchmarks.production.sampling`, named by the setting `spark.python.daemon.module`; the
+environment variable STREAMPROOF_SAMPLES names a folder with a file per worker. A worker samples its own stack every 10
+ms of CPU time, and assigns the time to the stage of the innermost frame that belongs to a stage.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WRITE_EVERY = 25
 
 
 class Rule(NamedTuple):
-    """Which frames belong to a stage: of files whose path has a part, and of functions, if any are named."""
+    """The frames of a stage: files whose path contains a part, and functions, if any are named."""
 
     stage: str
     part: str
@@ -46,7 +46,7 @@ RULES = (
 
 
 def stage_of(frame: FrameType | None) -> str:
-    """Return the stage that a stack is in."""
+    """Return the stage of a stack."""
     while frame is not None:
         path, function = frame.f_code.co_filename, frame.f_code.co_name
         for rule in RULES:
@@ -57,7 +57,7 @@ def stage_of(frame: FrameType | None) -> str:
 
 
 def seconds_by_stage(folder: Path) -> Mapping[str, float]:
-    """Return the CPU seconds that workers have noted in a folder so far."""
+    """Return the CPU seconds that workers have recorded in a folder so far."""
     noted: defaultdict[str, float] = defaultdict(float)
     for file in folder.glob("*.json"):
         for stage, seconds in json.loads(file.read_text()).items():
@@ -66,14 +66,14 @@ def seconds_by_stage(folder: Path) -> Mapping[str, float]:
 
 
 def note(folder: Path) -> None:
-    """Let this process note its stages from now on."""
+    """Record this process's stages from now on."""
     noted: defaultdict[str, float] = defaultdict(float)
     file = folder / f"{os.getpid()}.json"
     since, looks = time.process_time(), 0
 
     def look(number: int, frame: FrameType | None) -> None:
         nonlocal since, looks
-        # A long call of native code is seen once, at its end.
+        # A long call of native code is sampled once, at its end.
         now = time.process_time()
         noted[stage_of(frame)] += now - since
         since, looks = now, looks + 1
@@ -82,7 +82,7 @@ def note(folder: Path) -> None:
             unfinished.write_text(json.dumps(noted))
             unfinished.replace(file)
 
-    # At its end Python takes the handler back, and a signal would then kill it.
+    # At its end Python removes the handler, and a signal would then kill it.
     atexit.register(signal.setitimer, signal.ITIMER_PROF, 0)
     signal.signal(signal.SIGPROF, look)
     signal.siginterrupt(signal.SIGPROF, False)

@@ -1,7 +1,7 @@
 """Measures batches of 1,000 to 200,000 records over states of 10,000 to 1,000,000 keys, uniform and skewed.
 
-A state is filled: each key comes once. Then batches of each size follow in turn. Of each batch the CPU seconds of the
-whole process tree are measured: Python, the JVM and the workers. Each form of an operator has a process of its own.
+A state is filled: each key arrives once. Then batches of each size follow in turn. For each batch it measures the CPU
+seconds of the whole process tree: Python, the JVM and the workers. Each form of an operator has a separate process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SPREADS: Mapping[str, str] = {UNIFORM: "uniform keys", SKEWED: "skewed keys"}
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure each operator whose state can be filled, beside Spark's own where it has one."""
+    """Measure each operator whose state can be filled, compared with Spark's own operator, if any."""
     require_proc()
     keys = [setting.size(many, many // 100) for many in KEYS]
     sizes = [setting.size(many, many // 100) for many in SIZES]

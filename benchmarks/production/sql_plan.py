@@ -1,6 +1,6 @@
-"""Measures the table-table join as plain Spark SQL over its state and a batch, beside the operator in Python.
+"""Measures the table-table join as plain Spark SQL over its state and a batch, compared with the operator in Python.
 
-Both forms compute the same changelog, which is compared to the row. Each runs in a process of its own. The SQL form
+Both forms compute the same changelog, which is compared row by row. Each runs in a separate process. The SQL form
 (`sql_table_table_join`) keeps its state in parquet files, and the operator keeps its state in RocksDB.
 """
 
@@ -19,7 +19,7 @@ from .sql_table_table_join import CHANGES, OPERATOR
 
 FORMS = {TODAYS: "in Python", SQL: "in SQL"}
 TIMES = Target("at least", 3)
-"""How many times as many records a CPU second the SQL form is to serve, while a batch is a tenth of the state."""
+"""The target ratio of the SQL form's records per CPU second, while a batch is a tenth of the state."""
 
 
 def run(setting: Setting) -> list[Figure]:

@@ -1,9 +1,9 @@
 """The table-table join as plain Spark SQL over its state and a batch, in `foreachBatch`.
 
-The changelog is computed by window functions over the rows of the batch and the rows of the state with the batch's
-keys. The state is a folder of parquet files, a log-structured merge tree: each batch adds a run of the rows that it
-changed, and runs of like size are merged. A file names the runs after the last batch that has ended, and is replaced
-at once, as a restart would need it; here nothing restarts, and nothing reads it.
+Window functions compute the changelog over the batch's rows and the state's rows with the batch's keys. The state is a
+folder of parquet files, a log-structured merge tree: each batch adds a run of its changed rows, and runs of similar
+size are merged. A file lists the runs after the last completed batch, and is replaced atomically, as a restart would
+need it; here no query restarts, and the file isn't read.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 OPERATOR = "table_table_join"
 CHANGES = ("key", "value", "timestamp", "change", "cause")
-"""The columns that are compared; a row changes its key once, so that the causes order the changes, too."""
+"""The compared columns; a row changes its key once, so the causes also order the changes."""
 
 
 class Run(NamedTuple):
-    """Rows of the state that were written together: the folder's name, and how many there are."""
+    """Rows of the state that were written together: the folder's name, and their number."""
 
     name: str
     rows: int
 
 
 class SqlTableTableJoin:
-    """An outer join of two tables in SQL; both changes and state stay in Spark's engine."""
+    """An outer join of two tables in SQL; changes and state both stay in Spark's engine."""
 
     def __init__(self, folder: Path, write: Callable[[DataFrame, Path | None], None]) -> None:
         self.write = write
@@ -60,7 +60,7 @@ class SqlTableTableJoin:
         return reduce(lambda one, other: one.unionByName(other), sides)
 
     def changes(self, rows: DataFrame) -> DataFrame:
-        """Return the changes of a batch, and the rows of the state after it, where `emitted` and `last` say which."""
+        """Return the changes of a batch, and the rows of the state after it, marked by `emitted` and `last`."""
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 
@@ -114,7 +114,7 @@ class SqlTableTableJoin:
         self.commit(rows.sparkSession, [*self.runs, new])
 
     def commit(self, spark: SparkSession, runs: Sequence[Run]) -> None:
-        """Merge runs of like size, and replace the file that names the runs."""
+        """Merge runs of similar size, and replace the file that lists the runs."""
         merged, replaced = list(runs), []
         while len(merged) > 1 and merged[-2].rows <= 2 * merged[-1].rows:
             *merged, older, newer = merged

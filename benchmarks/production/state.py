@@ -1,8 +1,8 @@
-"""Measures how large the state of an operator is when its retention is past, and how large in the end.
+"""Measures the size of an operator's state when its retention is over, and at the end.
 
-Records come at a fixed rate, one batch an hour of event time. The state is read batch by batch with Spark's state data
-source, and counted twice: the sessions, windows or records that it holds, and its bytes, written as JSON. It is flat
-when it is no larger in any later batch than in the first one whose clock is a retention past the beginning.
+Records arrive at a fixed rate, one batch per hour of event time. The state is read batch by batch with Spark's state
+data source, and measured twice: the number of sessions, windows or records, and their bytes as JSON. It is flat if no
+later batch has a larger state than the first batch whose clock is one retention past the start.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ STATE_GROUPS = 16
 
 
 class Bounded(NamedTuple):
-    """An operator whose state is bounded.
+    """An operator with a bounded state.
 
     Attributes:
-        build: Declares it over a stream, with that retention in hours.
-        holds: The fields of a key's state that hold sessions, windows or records.
-        longer_ms: How much longer than the retention an entry lives (ms).
+        build: Declares it over a stream, with this retention in hours.
+        holds: The fields of a key's state that contain sessions, windows or records.
+        longer_ms: The time by which an entry outlives the retention (ms).
     """
 
     build: Callable[..., DataFrame]
@@ -50,14 +50,14 @@ class Bounded(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How large a state is after a batch."""
+    """The size of a state after a batch."""
 
     entries: int
     bytes: int
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure each operator under both retentions, one query each, and one that forgets nothing beside them."""
+    """Measure each operator under both retentions, with one query each, and an operator that forgets nothing."""
     rows = setting.size(4_000, 200)
     spark = spark_session()
     figures: list[Figure] = []
@@ -81,7 +81,7 @@ def run(setting: Setting) -> list[Figure]:
     if setting.only in (None, "range_aggregate"):
         setting.progress("range_aggregate: without a retention")
         forever = state_sizes(spark, rows, partial(_range, hours=None), BOUNDED["range_aggregate"], 5)
-        # Shows that what is measured here can grow.
+        # Shows that this measurement can detect growth.
         inputs = f"{rows:,} records in each of {BATCHES} batches, all kept"
         grown = forever[-1].entries / forever[0].entries
         figures.append(figure("range_aggregate without retention: entries, as a contrast", "times", [grown], inputs))
@@ -95,13 +95,13 @@ def _flat(name: str, sizes: list[int], inputs: str) -> Figure:
 def state_sizes(
     spark: SparkSession, rows: int, build: Callable[[DataFrame], DataFrame], bounded: Bounded, first: int
 ) -> list[Size]:
-    """Run an operator, and return the size of its state after each batch from a given one on.
+    """Run an operator, and return the size of its state after each batch from a given batch on.
 
     Args:
         spark: The session.
-        rows: How many records each batch has.
+        rows: The number of records per batch.
         build: Declares the operator over the stream.
-        bounded: What is counted in its state.
+        bounded: The counted fields of its state.
         first: The first batch whose state is measured, from 0.
     """
     with tempfile.TemporaryDirectory(prefix="streamproof-", ignore_cleanup_errors=True) as name:
@@ -110,7 +110,7 @@ def state_sizes(
         for batch in range(BATCHES):
             file = source / f"{batch:06d}.parquet"
             pq.write_table(hour_of(rows, batch), file)
-            # Spark takes the files in the order of their times.
+            # Spark reads the files in the order of their times.
             os.utime(file, (1_000_000_000 + batch, 1_000_000_000 + batch))
         schema = spark.read.parquet(str(source)).schema
         events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(source))
@@ -120,7 +120,7 @@ def state_sizes(
             query.awaitTermination()
         sizes = [state_size(spark, checkpoint, batch, bounded) for batch in range(first, BATCHES)]
     if not sizes[0].entries:
-        raise StreamproofError("the state is empty, so its growth means nothing")
+        raise StreamproofError("the state is empty, so its growth has no meaning")
     return sizes
 
 
@@ -140,7 +140,7 @@ def hour_of(rows: int, batch: int) -> pa.Table:
 
 
 def state_size(spark: SparkSession, checkpoint: str, batch: int, bounded: Bounded) -> Size:
-    """Read the state as it was after a batch, and count what it holds.
+    """Read the state after a batch, and count its entries.
 
     Args:
         spark: The session.

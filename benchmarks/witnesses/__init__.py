@@ -1,1 +1,1 @@
-"""Benchmarks of witnesses: the time, memory and queries that histories take."""
+"""Benchmarks of witnesses: the time, memory and queries of histories."""

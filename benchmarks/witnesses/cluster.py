@@ -1,7 +1,7 @@
-"""Measures how many histories a second a standalone Spark cluster on this machine carries, of one worker and of two.
+"""Measures how many histories per second a standalone Spark cluster on this machine runs, with one worker and with two.
 
-`python -m benchmarks.witnesses.cluster MASTER WORKERS COUNT ROUNDS` runs the cohorts, in a process of its own, for a
-process has one Spark session: it prints the rates as JSON.
+`python -m benchmarks.witnesses.cluster MASTER WORKERS COUNT ROUNDS` runs the cohorts in a separate process, because a
+process has one Spark session; it prints the rates as JSON.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from ..figures import Figure, Setting, figure, ratio, seconds
 from ..machine import ROOT
 
 OPERATORS = ("session_windows", "foreign_key_join")
-"""One stage with timers, and the join whose three stages are fused in one query."""
+"""An operator of one stage with timers, and the join whose three stages are fused in one query."""
 WORKERS = (1, 2)
 _START_SECONDS = 60.0
 _STOP_SECONDS = 10.0
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure each number of workers in a process of its own, on one master."""
+    """Measure each number of workers in a separate process, on one master."""
     count, rounds = setting.size(2000, 60), setting.times()
     rates: dict[int, dict[str, list[float]]] = {}
     with contextlib.ExitStack() as cluster:
@@ -70,7 +70,7 @@ def _measured(master: str, workers: int, count: int, rounds: int) -> dict[str, l
 
 @contextlib.contextmanager
 def _process(folder: str, name: str, kind: str, *words: str) -> Iterator[str]:
-    """A master or a worker on this machine, until the block ends; yields the master's URL, once it reports that."""
+    """A master or a worker on this machine, for the duration of the block; yields the master's URL once known."""
     spark = package_folder("pyspark")
     if spark is None:
         raise MissingTool("PySpark isn't installed: run `make setup`.")
@@ -88,7 +88,7 @@ def _process(folder: str, name: str, kind: str, *words: str) -> Iterator[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        # A group of its own, so that a worker's executors end with it.
+        # A separate process group, so that a worker's executors end with it.
         start_new_session=True,
     )
     urls: Queue[str | None] = Queue()
@@ -111,7 +111,7 @@ def _process(folder: str, name: str, kind: str, *words: str) -> Iterator[str]:
 
 def _listen(process: subprocess.Popen[str], urls: Queue[str | None], said: deque[str]) -> None:
     assert process.stdout is not None
-    # Read to the end: a process whose pipe is full would stand still.
+    # Read to the end, because a process with a full pipe would block.
     for line in process.stdout:
         said.append(line)
         found = re.search(r"(?:Starting Spark master at|Successfully registered with master) (spark://\S+)", line)
@@ -129,7 +129,7 @@ def measure(master: str, workers: int, count: int, rounds: int) -> None:
     from streamproof.properties.witnesses.spark.session import spark_session
     from streamproof.properties.witnesses.spark.witness import SPARK
 
-    # It waits for all workers before the first task.
+    # Spark waits for all workers before the first task.
     together = {"spark.cores.max": str(workers), "spark.scheduler.minRegisteredResourcesRatio": "1"}
     spark = spark_session(master=master, settings=together)
     rates: dict[str, list[float]] = {}

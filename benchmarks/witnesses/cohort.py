@@ -1,6 +1,6 @@
-"""Measures how much cheaper a cohort is than one query a history, and Spark's own operator on a cohort.
+"""Measures how much cheaper a cohort is than one query per history, and Spark's own operator on a cohort.
 
-What is timed is Spark's part, with packing before it and unpacking after it; drawing and the reference are left out.
+It times Spark's part, with packing before and unpacking after; drawing and the reference are excluded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measures the peak resident memory of the check of a cohort, in a process of its own so that the peak is its own.
+"""Measures the peak resident memory of the check of a cohort, in a separate process so that the peak is its own.
 
 `python -m benchmarks.witnesses.memory COUNT` is that process: it prints the peaks (bytes) as JSON.
 """
@@ -49,7 +49,7 @@ def run(setting: Setting) -> list[Figure]:
 
 
 def watch(root: int, peaks: dict[int, tuple[str, int]], done: threading.Event) -> None:
-    """Keep the peak (bytes) of a process and of all that descend from it, until done."""
+    """Record the peak (bytes) of a process and all its descendants, until done."""
     while True:
         stop = done.wait(EVERY_SECONDS)
         for number, kind in tree_of(root, processes()).items():
@@ -60,7 +60,7 @@ def watch(root: int, peaks: dict[int, tuple[str, int]], done: threading.Event) -
 
 @contextlib.contextmanager
 def peaks_of(root: int) -> Iterator[dict[str, int]]:
-    """Measure the peaks (bytes) of a process, its JVM and its workers, which the result holds afterwards."""
+    """Measure the peaks (bytes) of a process, its JVM and its workers; the result contains them afterwards."""
     sums = dict.fromkeys(KINDS, 0)
     peaks: dict[int, tuple[str, int]] = {}
     done = threading.Event()
@@ -76,7 +76,7 @@ def peaks_of(root: int) -> Iterator[dict[str, int]]:
 
 
 def measure(count: int) -> None:
-    """Judge one cohort of so many histories, and print the peaks."""
+    """Judge one cohort of this many histories, and print the peaks."""
     from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
     from streamproof.properties.laws.case import Case
     from streamproof.properties.laws.on_spark.changelog import Changelog

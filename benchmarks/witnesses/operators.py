@@ -1,4 +1,4 @@
-"""Measures how many histories a second each operator of `spark_impl` carries, in a cohort and in one query each."""
+"""Measures how many histories per second each operator of `spark_impl` runs, in a cohort and in one query each."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..figures import Figure, Setting, Target, figure, ratio, seconds
 PROFILES = {name: registration.profiles for name, registration in registered().items()}
 
 LEAST = {"foreign_key_join": 100}
-"""What the stages of a join cost more than one stage does."""
+"""The cost ratio of a join's stages to one stage."""
 SINGLES = 2
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure each operator's first definition, one after the other, each warmed up by a small cohort."""
+    """Measure each operator's first definition, one after the other, each after a small cohort as warm-up."""
     count, rounds = setting.size(2000, 100), setting.times(2)
     figures = []
     for operator in setting.among(tuple(registered())):

@@ -32,7 +32,7 @@ def run(setting: Setting) -> list[Figure]:
         each = max(1, count // len(profiles))
         drawn = {name: _drawn(operator, options, each) for name, options in profiles.items()}
         served = {name: histories for name, histories in drawn.items() if KafkaWitness().refuses(histories[0]) is None}
-        # A statement has its fixed cost, however few histories it answers.
+        # A statement has a fixed cost, even for few histories.
         large = {name: _drawn(operator, options, 5 * each) for name, options in profiles.items()}
         by_duckdb = _rates(large, {"the reference": play_all, "DuckDB": DuckDBWitness().evaluate}, rounds)
         sizes = f"{5 * each * len(drawn):,} histories"
@@ -58,7 +58,7 @@ def _drawn(operator: str, options: Mapping[str, Any], count: int) -> list[Histor
 def _rates(
     drawn: Mapping[str, Sequence[History]], witnesses: Mapping[str, Callable[[Sequence[History]], Any]], rounds: int
 ) -> dict[str, list[float]]:
-    """Histories per second of each witness in each round."""
+    """Return the histories per second of each witness in each round."""
     total = sum(map(len, drawn.values()))
     rates: dict[str, list[float]] = {name: [] for name in witnesses}
     for witness in witnesses.values():
@@ -85,14 +85,14 @@ def _figures(
 
 
 def _lines() -> Figure:
-    """The lines of the twelve operators' files, without docstrings, comments and blank lines."""
+    """Return the lines of the twelve operators' files, without docstrings, comments and blank lines."""
     folder = Path(next(iter(reference.__path__)))
     lines = sum(lines_without_docstrings((folder / f"{name}.py").read_text(encoding="utf-8")) for name in OPERATORS)
     return figure("the twelve reference operators", "lines", [lines], "without docstrings", Target("under", 1000))
 
 
 def lines_without_docstrings(source: str) -> int:
-    """Count the lines of a module that hold code: neither docstrings nor comments nor nothing."""
+    """Count the lines of a module that contain code, rather than docstrings, comments or nothing."""
     lines = {number for number, line in enumerate(source.splitlines(), 1) if line.strip() and line.strip()[0] != "#"}
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:

@@ -1,8 +1,8 @@
-"""Measures what a small stateful query costs, with this project's settings of the session and without them.
+"""Measures the cost of a small stateful query, with and without this project's settings of the session.
 
-Four operators, each over small batches of its own, run in four queries and in one query too.
+Four operators, each over its own small batches, also run in four queries and in one query.
 
-CPU seconds are those of the whole process tree: Python, the JVM, its workers, and what they start.
+CPU seconds are those of the whole process tree: Python, the JVM, its workers, and their child processes.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ NAMES = {
     APART: "four operators in four queries",
 }
 OPERATORS = ("session_windows", "window_aggregate", "range_aggregate", "table_aggregate")
-"""The operators of one input that run in one query and in four."""
+"""The operators with one input that run in one query and in four."""
 BATCHES = 5
 _BECOME_SUBREAPER = 36
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure; the kinds of queries take turns, each in a process of its own."""
+    """Measure; the kinds of queries take turns, each in a separate process."""
     if not sys.platform.startswith("linux"):
-        raise MissingTool("the processes of a process tree are counted on Linux alone: run this benchmark there")
+        raise MissingTool("the processes of a process tree are only counted on Linux: run this benchmark there")
     rounds, histories, few, many = setting.times(), setting.size(500, 20), 1, setting.size(9, 2)
     of_one = f"{histories:,} histories of table_table_join a query"
     of_four = f"{', '.join(OPERATORS)}: {histories * BATCHES:,} records each in {BATCHES} batches"
@@ -50,7 +50,7 @@ def run(setting: Setting) -> list[Figure]:
     for number in range(rounds):
         for kind, runs in costs.items():
             setting.progress(f"round {number + 1} of {rounds}: {NAMES[kind]}")
-            # What the start of a session costs drops out.
+            # The cost of the session's start cancels out.
             least, most = (
                 cpu_seconds("benchmarks.witnesses.queries", kind, str(histories), str(queries))
                 for queries in (few, many)
@@ -68,10 +68,10 @@ def run(setting: Setting) -> list[Figure]:
 
 
 def cpu_seconds(module: str, *words: str) -> float:
-    """Run a module of the benchmarks, and return the CPU seconds that it prints last.
+    """Run a module of the benchmarks, and return its last output, the CPU seconds.
 
     Raises:
-        StreamproofError: It failed; the message has the last line of what it said.
+        StreamproofError: The process failed; the message contains the last line of its output.
     """
     done = subprocess.run([sys.executable, "-m", module, *words], cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
@@ -101,7 +101,7 @@ def _queries(settings: dict[str, str] | None, histories: int, queries: int) -> N
 
 
 def _operators(together: bool, rows: int, times: int) -> None:
-    """Run four operators in one query or in four, so many times."""
+    """Run four operators in one query or in four, this many times."""
     from pyspark.sql import DataFrame
     from pyspark.sql import functions as F
     from streamproof.properties.witnesses.spark.session import spark_session
@@ -119,7 +119,7 @@ def _operators(together: bool, rows: int, times: int) -> None:
             sources[operator] = Source(session, Path(name, operator), inputs)
 
         def changes(operator: str) -> DataFrame:
-            """Declare an operator, its changes as text: they have different columns."""
+            """Declare an operator with its changes as text, because they have different columns."""
             result = cases[operator].build(sources[operator].streaming(session), TODAY).drop("place")
             return result.select(F.to_json(F.struct("*")).alias("change"))
 
@@ -131,7 +131,7 @@ def _operators(together: bool, rows: int, times: int) -> None:
 
 
 def of_tree(call: Callable[[], None]) -> float:
-    """Call something in a process of its own, and return the CPU seconds of it and of all that it started."""
+    """Call a function in a separate process, and return the CPU seconds of that process and its descendants."""
     ctypes.CDLL(None).prctl(_BECOME_SUBREAPER, 1, 0, 0, 0)
     child = os.fork()
     if not child:

@@ -1,4 +1,4 @@
-"""Measures how many histories a second the reference plays."""
+"""Measures how many histories per second the reference plays."""
 
 from __future__ import annotations
 

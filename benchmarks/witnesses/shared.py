@@ -1,6 +1,6 @@
-"""Measures how many histories a CPU second of Spark serves: in queries that all definitions share, and in typed ones.
+"""Measures how many histories a CPU second of Spark runs: in queries shared by all definitions, and in typed queries.
 
-CPU seconds are those of the whole process tree: Python, the JVM, its workers, and what they start.
+CPU seconds are those of the whole process tree: Python, the JVM, its workers, and their child processes.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ TARGETS = {"one-stage": Target("at least", 1000)}
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure; the kinds take turns, each in a process of its own."""
+    """Measure; the kinds take turns, each in a separate process."""
     if not sys.platform.startswith("linux"):
-        raise MissingTool("the processes of a process tree are counted on Linux alone: run this benchmark there")
+        raise MissingTool("the processes of a process tree are only counted on Linux: run this benchmark there")
     rounds, histories, few, many = setting.times(), setting.size(14_000, 300), 1, setting.size(3, 2)
     rates: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for number in range(rounds):
         for kind, runs in rates.items():
             setting.progress(f"round {number + 1} of {rounds}: {KINDS[kind]}")
             count = histories // 10 if kind == "typed" else histories
-            # What the start of a session costs, and drawing, drop out.
+            # The cost of the session's start, and of drawing, cancels out.
             words = ("benchmarks.witnesses.shared", kind, str(count))
             least, most = (cpu_seconds(*words, str(queries)) for queries in (few, many))
             runs.append(count * (many - few) / (most - least))

@@ -53,6 +53,6 @@ def test_an_operator_and_its_implementation_may_share_a_name_and_others_may_not(
 
 
 def test_an_unknown_check_is_refused_before_anything_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(typer.BadParameter, match="'x' is no check: use one of README's check"):
+    with pytest.raises(typer.BadParameter, match="'x' isn't a check: use one of README's check"):
         main(check="x")
     assert capsys.readouterr().out == ""
