@@ -119,6 +119,9 @@ def test_a_table_of_a_catalog_or_a_database_that_is_not_here_has_the_columns_tha
     query = "(SELECT 1 AS test) AS t"
     of_database = explore(f"{EVENTS}spark.read.jdbc(url='jdbc:x', table='{query}').collect()\n{START}")
     assert [*of_database.tables] == [query]
+    session._jsparkSession.catalog().tableExists = lambda name: True
+    of_name = explore(f"{EVENTS}spark.read.jdbc(url='jdbc:x', table='names').select('user')\n{START}")
+    assert [*of_name.tables] == ["names"]  # a table of the catalog here is another
 
 
 def test_a_table_that_the_script_makes_has_the_columns_of_the_statement(
