@@ -1,4 +1,4 @@
-"""Slowly changing dimensions of type 1 on Spark: the newest version of each row, kept from change events.
+"""Slowly changing dimensions of type 1 on Spark: the newest version of each row, from change events.
 
 Source: Kimball, "The Data Warehouse Toolkit", type 1; order and deletes as in AUTO CDC of Spark's Declarative
 Pipelines.
@@ -38,33 +38,34 @@ def scd1(
 ) -> DataFrame:
     """Keep the newest version of each row from its change events, and return the changelog of the rows.
 
-    The table is a function of the set of events: their order of arrival, repeats and batches play no part.
+    The table is a function of the set of events: their order of arrival, repeats and batches have no effect.
 
     Args:
         events: The change events, streaming or batch.
-        key: The row's key: one or several columns. An event in which one of them is null is dropped.
+        key: The row's key: one or several columns. An event with a null key is dropped.
         timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970.
         value: The row after the change, such as `F.struct("name", "tier")`; null deletes it.
         sequence_by: The column that orders the events of a key, a whole number or a timestamp (cut to ms); by default
-            `timestamp`. An event without it is dropped.
+            `timestamp`. An event with a null sequence is dropped.
         deletes: The condition on which an event deletes its row, such as `F.col("op") == "D"`.
-        ties: The column, a whole number or a timestamp, that decides between events of equal sequence: the largest
-            counts. Without it, two such events that differ end the query.
-        tombstones: How long a deleted key is remembered, by `timestamp`; events further behind the clock are dropped as
-            late. By default for ever, and no event is late. It goes with no `sequence_by`.
+        ties: The column, a whole number or a timestamp, that breaks ties between events of equal sequence: the largest
+            counts. Without it, two different events of equal sequence end the query.
+        tombstones: How long a deleted key is remembered, by `timestamp`; events that are later than this are dropped.
+            By default a deleted key is remembered for ever, and no event is late. It can't be combined with
+            `sequence_by`.
         order: The order of arrival within a batch, such as an offset; by default a batch is in timestamp order.
         report_dropped: Whether dropped rows are emitted too.
-        state_groups: As in `keyed`. The state is as large as the table with its deleted keys.
+        state_groups: As in `keyed`. The state contains the table and its deleted keys.
         initial_state: As in `keyed`.
-        logic: Makes the logic of a declaration; `Scd1Logic` by default, another for mutants.
+        logic: Returns the logic of a declaration; `Scd1Logic` by default; mutants replace it.
 
     Returns:
         As `keyed`, without windows. The timestamp is the sequence of the row's newest event: a whole number is ms since
         1970. A streaming result is in append mode.
 
     Raises:
-        BadInput: A column is missing or of the wrong type, or `tombstones` is negative or beside `sequence_by`; when
-            the query runs: two events of equal sequence differ.
+        BadInput: A column is missing or of the wrong type, or `tombstones` is negative or combined with `sequence_by`;
+            when the query runs: two events of equal sequence differ.
 
     Source: Kimball, "The Data Warehouse Toolkit"; AUTO CDC of Spark's Declarative Pipelines.
     """
@@ -97,15 +98,15 @@ class Scd1Logic(ChangesLogic):
     """The logic of a row; its state is its newest event."""
 
     def pack(self, state: list[PlacedEvent]) -> tuple[Any, ...] | None:
-        """The newest event, if there is one."""
+        """Pack the newest event, if any."""
         return state[0][:3] if state else None
 
     def unpack(self, fields: tuple[Any, ...]) -> list[PlacedEvent]:
-        """The newest event again."""
+        """Unpack the newest event."""
         return [PlacedEvent(*fields)]
 
     def store(self, key: Key, state: list[PlacedEvent], row: Arrived, event: PlacedEvent) -> list[LogicOutput]:
-        """Keep an event that is newer than the newest before; emit its row, unless there is none before and after."""
+        """Store an event if it is the newest so far; emit its row, unless there is no row before and after."""
         old = state[0] if state else None
         if old is not None and not self.is_newer(key, event, old):
             return []

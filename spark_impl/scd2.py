@@ -1,4 +1,4 @@
-"""Slowly changing dimensions of type 2 on Spark: every version of each row with its interval, kept from change events.
+"""Slowly changing dimensions of type 2 on Spark: every version of each row with its interval, from change events.
 
 Source: Kimball, "The Data Warehouse Toolkit", type 2; order, deletes and tracked columns as in AUTO CDC of Spark's
 Declarative Pipelines.
@@ -44,30 +44,30 @@ def scd2(
 ) -> DataFrame:
     """Keep every version of each row from its change events, and return the changelog of the versions.
 
-    A version is valid from the sequence of its first event up to that of the next version, or of a delete. An event
-    that comes late divides an interval.
+    A version is valid from the sequence of its first event to the sequence of the next version or delete. A late event
+    splits an interval.
 
     Args:
         events: As in `scd1`.
         key: As in `scd1`.
         timestamp: As in `scd1`.
         value: As in `scd1`.
-        track: One or several columns whose change makes a new version; otherwise the version has the new row. By
-            default the whole `value`.
-        sequence_by: As in `scd1`; a time, because versions are valid from one to another.
+        track: One or several columns whose change starts a new version; after other changes the version has the new
+            row. The default is the whole `value`.
+        sequence_by: As in `scd1`; it is a time, because versions are valid between times.
         deletes: As in `scd1`.
         ties: As in `scd1`.
         tombstones: As in `scd1`. With it, versions that no event can change any more leave the state.
         order: As in `scd1`.
         report_dropped: As in `scd1`.
-        state_groups: As in `keyed`. The state has all events of different sequences, except with `tombstones`.
+        state_groups: As in `keyed`. The state contains all events of different sequences, except with `tombstones`.
         initial_state: As in `keyed`.
-        logic: Makes the logic of a declaration; `Scd2Logic` by default, another for mutants.
+        logic: Returns the logic of a declaration; `Scd2Logic` by default; mutants replace it.
 
     Returns:
-        As `keyed`, with the version's interval as the window, whose end is exclusive; the current version ends with the
-        year 9999. The timestamp is the version's start. A version whose interval changes is a tombstone, and an update
-        under the new interval. A streaming result is in append mode.
+        As `keyed`, with the version's interval as the window, whose end is exclusive; the current version ends at the
+        end of the year 9999. The timestamp is the version's start. A version whose interval changes emits a tombstone,
+        and an update under the new interval. A streaming result is in append mode.
 
     Raises:
         BadInput: As `scd1`.
@@ -114,12 +114,12 @@ _sequence = attrgetter("sequence")
 
 
 class Scd2Logic(ChangesLogic):
-    """The logic of a row; its state is its events, one of each sequence, deletes included."""
+    """The logic of a row; its state is its events, one per sequence, including deletes."""
 
     changes: Scd2
 
     def pack(self, state: list[PlacedEvent]) -> tuple[Any, ...] | None:
-        """The events, if there is one."""
+        """Pack the events, if any."""
         return (state,) if state else None
 
     def unpack(self, fields: tuple[Any, ...]) -> list[PlacedEvent]:
@@ -127,14 +127,14 @@ class Scd2Logic(ChangesLogic):
         return [PlacedEvent(*event) for event in fields[0]]
 
     def event(self, row: Arrived) -> PlacedEvent | None:
-        """Return an arrived row as an event, with the hash of what is tracked."""
+        """Return an arrived row as an event, with the hash of its tracked columns."""
         event = super().event(row)
         if event is None:
             return None
         return event._replace(tracked=digest_of(event.row if self.changes.track is None else event.tracked))
 
     def store(self, key: Key, state: list[PlacedEvent], row: Arrived, event: PlacedEvent) -> list[LogicOutput]:
-        """Put an event into its place; emit tombstones of the versions that are no more, then the new versions."""
+        """Insert an event; emit tombstones for removed versions, then the new versions."""
         at = bisect_left(state, event.sequence, key=_sequence)
         same = at < len(state) and state[at].sequence == event.sequence
         if same and not self.is_newer(key, event, state[at]):
@@ -145,7 +145,7 @@ class Scd2Logic(ChangesLogic):
         return self.emit(row, before, self.versions(state, first, last + 1 - same))
 
     def around(self, state: list[PlacedEvent], first: int, last: int) -> tuple[int, int]:
-        """Return the events `first` to `last` (exclusive) with the versions beside them, which may change too."""
+        """Return the events `first` to `last` (exclusive) with the neighbouring versions, which may change too."""
         first = max(first - 1, 0)
         while not self.begins(state, first):
             first -= 1
@@ -155,17 +155,17 @@ class Scd2Logic(ChangesLogic):
         return first, last
 
     def begins(self, state: list[PlacedEvent], at: int) -> bool:
-        """Whether an event begins a version, or is a delete."""
+        """Return whether an event starts a version, or is a delete."""
         if at == 0 or state[at].row is None or state[at - 1].row is None:
             return True
         return self.differs(state[at - 1], state[at])
 
     def differs(self, event: PlacedEvent, after: PlacedEvent) -> bool:
-        """Whether an event makes a new version of the row of the event before."""
+        """Return whether an event starts a new version after the event before it."""
         return bool(event.tracked != after.tracked)
 
     def versions(self, state: list[PlacedEvent], first: int, last: int) -> list[RowVersion]:
-        """Return the versions of the events `first` to `last` (exclusive), the next of which begins another one."""
+        """Return the versions of the events `first` to `last` (exclusive), before the start of another version."""
         starts = [at for at in range(first, last) if self.begins(state, at)]
         return [
             self.version(state[at:after], state[after] if after < len(state) else None)
@@ -174,11 +174,11 @@ class Scd2Logic(ChangesLogic):
         ]
 
     def version(self, events: list[PlacedEvent], after: PlacedEvent | None) -> RowVersion:
-        """Return the version of its events, which ends at the event after them."""
+        """Return the version of these events, which ends at the event after them."""
         return RowVersion(events[0].sequence, OPEN if after is None else after.sequence, events[-1].row)
 
     def emit(self, row: Arrived, before: list[RowVersion], after: list[RowVersion]) -> list[LogicOutput]:
-        """Return tombstones of the versions that are no more, then the versions that are new or have another row."""
+        """Return tombstones for removed versions, then the versions that are new or have another row."""
         rows = {one[:2]: encode(one.row) for one in before}
         kept = {one[:2] for one in after}
         gone = [changed(row, None, one.start, one[:2]) for one in before if one[:2] not in kept]

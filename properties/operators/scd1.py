@@ -1,4 +1,4 @@
-"""Dimensions of type 1: the row that an event keeps is JSON text, and its sequence, order and kind have columns."""
+"""Dimensions of type 1: an event's row is JSON text, and its sequence, order and kind have columns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SEQUENCE, TIE, DELETED = "sequence", "tie", "deleted"
-"""The columns of an event's sequence, of what decides between equal ones, and whether it deletes its row."""
+"""The columns of an event's sequence and tie-breaker, and whether it deletes its row."""
 KINDS = ("I", "U", "D")
 
 
@@ -46,7 +46,7 @@ def event_of(changes: Scd1, record: Record) -> Event | None:
 
 
 def fields_of(changes: Scd1, records: Sequence[Record]) -> list[Field]:
-    """Return the columns of change events; the row of a delete is sent too, where it has one."""
+    """Return the columns of change events; a delete's row is sent too, if it has one."""
 
     def of_event(part: Callable[[Event], Any]) -> Callable[[Record, Any], Any]:
         def of(record: Record, prefixed: Any) -> Any:
@@ -69,7 +69,7 @@ def fields_of(changes: Scd1, records: Sequence[Record]) -> list[Field]:
 
 
 def called_with(changes: Scd1) -> dict[str, Any]:
-    """Return the arguments that both dimensions take beside those of every operator."""
+    """Return the arguments of both dimensions, in addition to every operator's."""
     return {
         "value": VALUE,
         "sequence_by": changes.sequence_by and SEQUENCE,
@@ -88,7 +88,7 @@ def _build(
 
 
 def content_of(changes: Scd1, record: Record, tracked: Callable[[Event], Any] = lambda event: None) -> StageValue:
-    """Return a record as its logic takes it: sequence, what decides between equal ones, row, and what is tracked."""
+    """Return a record in its logic's form: sequence, tie-breaker, row, and tracked columns."""
     event = event_of(changes, record)
     if event is None:
         return StageValue((None, None, None, None))
@@ -96,7 +96,7 @@ def content_of(changes: Scd1, record: Record, tracked: Callable[[Event], Any] = 
 
 
 def needs_object(changes: Scd1) -> bool:
-    """Whether fields of values are read."""
+    """Return whether fields of values are read."""
     named = (changes.sequence_by, changes.deletes, changes.columns, changes.ties, getattr(changes, "track", None))
     return any(one is not None for one in named)
 
@@ -111,7 +111,7 @@ def _value(changes: Scd1, side: str, value: Value, choice: int, near: int) -> Va
 
 
 def _agreed(changes: Scd1, records: Sequence[Record]) -> list[Record]:
-    """Return events of which those of a key with equal sequence and order are copies of the first."""
+    """Return events in which events of a key with equal sequence and order are copies of the first."""
     first: dict[Any, Value] = {}
     agreed = []
     for record in records:
@@ -130,12 +130,12 @@ def _numbers(changes: Scd1) -> Iterator[Number]:
 
 
 def is_timed(changes: Scd1) -> bool:
-    """Whether deleted keys are forgotten by the clock."""
+    """Return whether the clock makes deleted keys forgotten."""
     return changes.tombstone_ms is not None
 
 
 def events_met(played: Played) -> Iterator[str]:
-    """Name the kinds of events that a history has."""
+    """Return the kinds of a history's events."""
     changes: Any = played.definition
     before: dict[Any, list[Event]] = {}
     for record in accepted_records(played):
@@ -159,7 +159,7 @@ def events_met(played: Played) -> Iterator[str]:
 
 
 def event_goals(changes: Scd1) -> Iterator[str]:
-    """Name the kinds of events that histories of a definition must have."""
+    """Return the kinds of events that histories of a definition must contain."""
     yield from ("event again", "older event", "event older than a delete")
     yield from ("missing row deleted", "row comes back", "row deleted", "row changed")
     if changes.ties is not None:

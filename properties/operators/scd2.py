@@ -1,4 +1,4 @@
-"""Dimensions of type 2: as those of type 1, with a column of what is tracked."""
+"""Dimensions of type 2, like those of type 1, with a column of the tracked fields."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 TRACKED = "tracked"
-"""The column of the fields whose change makes a new version."""
+"""The column of the fields whose change starts a new version."""
 
 
 def _tracked(changes: Scd2, event: Event) -> list[Any] | None:

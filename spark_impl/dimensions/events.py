@@ -22,10 +22,10 @@ class PlacedEvent(NamedTuple):
     """A change event of a row.
 
     Attributes:
-        sequence: Its place among the events of its key: the largest is the newest.
-        tie: What decides between events of equal sequence: the largest counts.
-        row: The row after the change; None: the change deletes it.
-        tracked: What rows of one version have in common.
+        sequence: The event's position among the events of its key: the largest is the newest.
+        tie: The tie-breaker between events of equal sequence: the largest counts.
+        row: The row after the change; None if the change deletes it.
+        tracked: The tracked part of the row, equal within a version.
     """
 
     sequence: int
@@ -35,17 +35,17 @@ class PlacedEvent(NamedTuple):
 
 
 STORED = T.StructType().add("sequence", "long").add("tie", "long")
-"""The fields with which an event begins, as it arrives and as it is stored."""
+"""The first fields of an event, both on arrival and in the state."""
 
 
 class ChangeEvents(NamedTuple):
     """The columns of change events, resolved.
 
     Attributes:
-        rows: The input: a value has the fields of `STORED`, the row, and what is tracked.
+        rows: The input; a value contains the fields of `STORED`, the row, and the tracked columns.
         row: The type of a row.
         options: The options of the dimension's definition.
-        deletes: The name of the condition on which an event deletes its row, for declarations.
+        deletes: The name of the condition for deletes, for declarations.
     """
 
     rows: OperatorInput
@@ -111,7 +111,7 @@ def _whole(frame: DataFrame, parameter: str, column: ColumnLike | None) -> tuple
 
 
 def _condition(frame: DataFrame, deletes: ColumnLike | None) -> tuple[Column, str | None]:
-    """Return the condition on which an event deletes its row, never null, and its name."""
+    """Return the condition for deletes, which is never null, and its name."""
     if deletes is None:
         return F.lit(False), None
     found, field = resolve(frame, "deletes", deletes)
@@ -123,7 +123,7 @@ def _condition(frame: DataFrame, deletes: ColumnLike | None) -> tuple[Column, st
 
 
 class ChangesLogic(Logic[list[PlacedEvent]]):
-    """The logic of a row; its state is the events that still count, in the order of their sequences."""
+    """The logic of a row; its state is the events that still count, ordered by sequence."""
 
     def __init__(self, changes: Scd1) -> None:
         self.changes = changes
@@ -133,7 +133,7 @@ class ChangesLogic(Logic[list[PlacedEvent]]):
         return []
 
     def take(self, key: Key, state: list[PlacedEvent], row: Arrived, clock: int) -> list[LogicOutput]:
-        """Store an event, unless it has no place among the others or is late; return the changes of the table."""
+        """Store an event, unless it changes nothing or is late; return the changes of the table."""
         event = self.event(row)
         if event is None:
             return [dropped(row, "null value" if row.value[2] is None else "null sequence")]
@@ -142,14 +142,14 @@ class ChangesLogic(Logic[list[PlacedEvent]]):
         return self.store(key, state, row, event)
 
     def event(self, row: Arrived) -> PlacedEvent | None:
-        """Return an arrived row as an event; None if it lacks its sequence, or what decides between equal ones."""
+        """Return an arrived row as an event; None if it lacks its sequence or its tie-breaker."""
         sequence, tie, kept, tracked = row.value
         sequence = row.timestamp if self.changes.sequence_by is None else sequence
         tie = 0 if self.changes.ties is None else tie
         return None if sequence is None or tie is None else PlacedEvent(sequence, tie, kept, tracked)
 
     def is_late(self, row: Arrived, clock: int) -> bool:
-        """Whether a row is so far behind the clock that a newer delete may be forgotten."""
+        """Return whether a row is so late that a newer delete may be forgotten."""
         assert row.timestamp is not None
         return row.timestamp < self.edge(clock)
 
@@ -159,24 +159,24 @@ class ChangesLogic(Logic[list[PlacedEvent]]):
         return float("-inf") if kept is None else clock - kept
 
     def is_newer(self, key: Key, event: PlacedEvent, old: PlacedEvent) -> bool:
-        """Whether an event is newer than an event of its key before.
+        """Return whether an event is newer than an earlier event of its key.
 
         Raises:
-            BadInput: Nothing says which of them is newer.
+            BadInput: The order of the two events is undefined.
         """
         if event[:2] == old[:2] and encode(event.row) != encode(old.row):
             raise BadInput(
-                f"two events of the key {bare(key)!r} have the sequence {event.sequence!r} and differ: name what "
-                "decides between them with ties, or give each event of a key a sequence of its own"
+                f"two events of the key {bare(key)!r} have the sequence {event.sequence!r} and differ: name a field "
+                "that orders them with ties, or give each event of a key its own sequence"
             )
         return event[:2] > old[:2]
 
     def store(self, key: Key, state: list[PlacedEvent], row: Arrived, event: PlacedEvent) -> list[LogicOutput]:
-        """Put an event into its place; return the changes of the table."""
+        """Insert an event; return the changes of the table."""
         raise NotImplementedError
 
     def keep(self, state: list[PlacedEvent], emitted: int, clock: int) -> list[PlacedEvent]:
-        """Return the events without the past: no event is accepted any more that is older than the edge."""
+        """Return the events without past events, which are older than every acceptable event."""
         edge = self.edge(clock)
         past = [event for event in state if event.sequence < edge]
         return [*self.merged(past), *state[len(past) :]]

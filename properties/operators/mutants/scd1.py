@@ -36,7 +36,7 @@ class FirstArrivalCounts(Scd1Logic):
 
 
 class TombstonesNotKept(Scd1Logic):
-    """A deleted key is forgotten at once, so that an older event brings it back."""
+    """A deleted key is forgotten at once, so an older event restores it."""
 
     def store(self, key: Key, state: list[PlacedEvent], row: Arrived, event: PlacedEvent) -> list[LogicOutput]:
         emitted = super().store(key, state, row, event)
@@ -45,7 +45,7 @@ class TombstonesNotKept(Scd1Logic):
 
 
 class MissingDeletesEmitted(Scd1Logic):
-    """The delete of a row that isn't there is emitted."""
+    """The delete of a missing row is emitted."""
 
     def store(self, key: Key, state: list[PlacedEvent], row: Arrived, event: PlacedEvent) -> list[LogicOutput]:
         emitted = super().store(key, state, row, event)
@@ -53,7 +53,7 @@ class MissingDeletesEmitted(Scd1Logic):
 
 
 class RepeatsEmitted(Scd1Logic):
-    """An event that comes again is emitted again."""
+    """A repeated event is emitted again."""
 
     def store(self, key: Key, state: list[PlacedEvent], row: Arrived, event: PlacedEvent) -> list[LogicOutput]:
         again = [changed(row, event.row, event.sequence) for one in state if one[:3] == event[:3] and event.row]
@@ -61,7 +61,7 @@ class RepeatsEmitted(Scd1Logic):
 
 
 class EqualRowsNotStamped(Scd1Logic):
-    """A newer event with the row that is there isn't emitted, so that the row's timestamp stays."""
+    """A newer event with the same row isn't emitted, so the row's timestamp stays."""
 
     def store(self, key: Key, state: list[PlacedEvent], row: Arrived, event: PlacedEvent) -> list[LogicOutput]:
         before = [one.row for one in state]

@@ -10,7 +10,7 @@ from ...registration.mutants import mutants_of
 from .drawn import dimensions as bugs
 from .making import SharingState, logics_in, mixed, returning
 
-LastArrivalCounts = mixed(Scd2Logic, bugs.SequencedByArrival, "Events are in their order of arrival")
+LastArrivalCounts = mixed(Scd2Logic, bugs.SequencedByArrival, "Events are ordered by arrival")
 SequencedByTime = mixed(Scd2Logic, bugs.SequencedByTime)
 TiesByArrival = mixed(Scd2Logic, bugs.TiesByArrival)
 TiesBySmallest = mixed(Scd2Logic, bugs.TiesBySmallest)
@@ -30,7 +30,7 @@ EveryEventIsAVersion = returning(Scd2Logic, "Consecutive events of equal rows ar
 AllRowsAreOneVersion = returning(Scd2Logic, "A change of a row makes no new version", differs=lambda found: False)
 IntervalsOverlap = returning(
     Scd2Logic,
-    "A version ends 1 ms after the next begins",
+    "A version ends 1 ms after the next starts",
     version=lambda found: found if found.end == OPEN else found._replace(end=found.end + 1),
 )
 VersionsNeverEnd = returning(Scd2Logic, "No version ends", version=lambda found: found._replace(end=OPEN))
@@ -58,7 +58,7 @@ class StartOfLastEvent(Scd2Logic):
 
 
 class OlderEventsIgnored(Scd2Logic):
-    """An event that is older than the newest divides no version."""
+    """An event that is older than the newest splits no version."""
 
     def store(self, key: Key, state: list[PlacedEvent], row: Arrived, event: PlacedEvent) -> list[LogicOutput]:
         return [] if state and event.sequence < state[-1].sequence else super().store(key, state, row, event)
@@ -73,7 +73,7 @@ class OlderDeletesIgnored(Scd2Logic):
 
 
 class DeletesForgotten(Scd2Logic):
-    """A delete ends a version, and is forgotten, so that an older event doesn't end where it is."""
+    """A delete ends a version, and is forgotten, so an older event's version doesn't end there."""
 
     def store(self, key: Key, state: list[PlacedEvent], row: Arrived, event: PlacedEvent) -> list[LogicOutput]:
         emitted = super().store(key, state, row, event)
@@ -82,7 +82,7 @@ class DeletesForgotten(Scd2Logic):
 
 
 class OldVersionsStay(Scd2Logic):
-    """A version whose interval changes stays in the table, too."""
+    """A version whose interval changes also stays in the table."""
 
     def emit(self, row: Arrived, before: list[RowVersion], after: list[RowVersion]) -> list[LogicOutput]:
         return [one for one in super().emit(row, before, after) if one.value is not None]
@@ -96,7 +96,7 @@ class NewVersionsFirst(Scd2Logic):
 
 
 class UnchangedVersionsEmitted(Scd2Logic):
-    """A version that stays as it is is emitted again."""
+    """An unchanged version is emitted again."""
 
     def emit(self, row: Arrived, before: list[RowVersion], after: list[RowVersion]) -> list[LogicOutput]:
         return super().emit(row, [one for one in before if one not in after], after)
@@ -110,7 +110,7 @@ class StampedByEnd(Scd2Logic):
 
 
 class OneVersionRevised(Scd2Logic):
-    """Of the versions beside an event only the one that it is in is made anew."""
+    """Of the versions beside an event, only the version that contains it is recomputed."""
 
     def around(self, state: list[PlacedEvent], first: int, last: int) -> tuple[int, int]:
         first, last = super().around(state, first, last)

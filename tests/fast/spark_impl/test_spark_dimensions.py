@@ -66,7 +66,7 @@ def test_of_versions_that_no_event_can_change_any_more_the_current_one_is_stored
 def test_two_events_of_equal_sequence_that_differ_end_the_query_and_copies_do_not(logic: Any, definition: Any) -> None:
     made = logic(definition())
     assert len(came(made, (5, {"a": 1}), (5, {"a": 1}))) == 1
-    with pytest.raises(BadInput, match=r"two events of the key 'k' have the sequence 5 and differ: name what decides"):
+    with pytest.raises(BadInput, match=r"two events of the key 'k' have the sequence 5 and differ: name a field"):
         came(made, (5, {"a": 1}), (5, {"a": True}))
 
 

@@ -1,4 +1,4 @@
-"""Bugs shared by mutants of both dimensions: in which events count, and what of them is stored."""
+"""Bugs shared by mutants of both dimensions: in the choice of events, and in their storage."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from .common import is_falsy, plain
 
 
 class TiesByArrival(ChangesLogic):
-    """Of events of equal sequence the last to arrive counts."""
+    """The last arrival of events with equal sequence counts."""
 
     def is_newer(self, key: Key, event: PlacedEvent, old: PlacedEvent) -> bool:
         return event.sequence >= old.sequence
 
 
 class TiesBySmallest(ChangesLogic):
-    """Of events of equal sequence the smallest counts."""
+    """The smallest of events with equal sequence counts."""
 
     def is_newer(self, key: Key, event: PlacedEvent, old: PlacedEvent) -> bool:
         return (event.sequence, -event.tie) > (old.sequence, -old.tie)
 
 
 class TiesIgnored(ChangesLogic):
-    """Of events of equal sequence the first to arrive counts."""
+    """The first arrival of events with equal sequence counts."""
 
     def is_newer(self, key: Key, event: PlacedEvent, old: PlacedEvent) -> bool:
         return event.sequence > old.sequence
 
 
 class SequencedByTime(ChangesLogic):
-    """Events are in the order of their timestamps, whatever their sequence is."""
+    """Events are ordered by timestamp, regardless of their sequence."""
 
     def event(self, row: Arrived) -> PlacedEvent | None:
         event = super().event(row)
@@ -39,7 +39,7 @@ class SequencedByTime(ChangesLogic):
 
 
 class SequencedByArrival(ChangesLogic):
-    """An event that is older than the newest counts as if it had the newest one's sequence."""
+    """An event that is older than the newest counts as if it had the newest event's sequence."""
 
     def store(self, key: Key, state: list[PlacedEvent], row: Arrived, event: PlacedEvent) -> list[LogicOutput]:
         newest = max((one.sequence for one in state), default=event.sequence)
@@ -54,14 +54,14 @@ class DeletesIgnored(ChangesLogic):
 
 
 class NullsIgnored(ChangesLogic):
-    """An event that is null deletes nothing, with a sequence too."""
+    """A null event with a sequence deletes nothing."""
 
     def take(self, key: Key, state: list[PlacedEvent], row: Arrived, clock: int) -> list[LogicOutput]:
         return [dropped(row, "null value")] if row.value[2] is None else super().take(key, state, row, clock)
 
 
 class NullsSilent(ChangesLogic):
-    """A null value without a sequence is dropped without a report."""
+    """A null value without a sequence is dropped without being reported."""
 
     def take(self, key: Key, state: list[PlacedEvent], row: Arrived, clock: int) -> list[LogicOutput]:
         return [] if self.event(row) is None else super().take(key, state, row, clock)
@@ -91,7 +91,7 @@ class LateAtTheEdge(ChangesLogic):
 
 
 class LateByTheBatch(ChangesLogic):
-    """An event that is older than its key's newest event is late, where deleted keys are forgotten."""
+    """An event that is older than its key's newest event is late, if deleted keys are forgotten."""
 
     def store(self, key: Key, state: list[PlacedEvent], row: Arrived, event: PlacedEvent) -> list[LogicOutput]:
         is_old = self.changes.tombstone_ms is not None and any(event.sequence < one.sequence for one in state)
@@ -99,42 +99,42 @@ class LateByTheBatch(ChangesLogic):
 
 
 class TombstonesNotSaved(ChangesLogic):
-    """A deleted key isn't remembered from one batch to the next."""
+    """A deleted key isn't saved between batches."""
 
     def pack(self, state: list[PlacedEvent]) -> tuple[Any, ...] | None:
         return None if not state or state[-1].row is None else super().pack(state)
 
 
 class TombstonesForgottenByRows(ChangesLogic):
-    """A deleted key is forgotten by the next batch that has an event of it."""
+    """A deleted key is forgotten by the next batch with an event of it."""
 
     def keep(self, state: list[PlacedEvent], emitted: int, clock: int) -> list[PlacedEvent]:
         return [event for event in super().keep(state, emitted, clock) if event.row is not None or clock == 0]
 
 
 class RowsForgotten(ChangesLogic):
-    """Rows that are older than deleted keys are remembered leave the state, too."""
+    """Rows that are older than the retention of deleted keys leave the state too."""
 
     def merged(self, past: list[PlacedEvent]) -> list[PlacedEvent]:
         return []
 
 
 class NothingSaved(ChangesLogic):
-    """No event is saved from one batch to the next."""
+    """No event is saved between batches."""
 
     def pack(self, state: list[PlacedEvent]) -> tuple[Any, ...] | None:
         return None
 
 
 class StampedByArrival(ChangesLogic):
-    """A change has its event's timestamp, in place of its sequence."""
+    """A change has its event's timestamp instead of its sequence."""
 
     def store(self, key: Key, state: list[PlacedEvent], row: Arrived, event: PlacedEvent) -> list[LogicOutput]:
         return [one._replace(timestamp=row.timestamp) for one in super().store(key, state, row, event)]
 
 
 class FalsyRowsDelete(ChangesLogic):
-    """A row that is false, 0 or empty is taken for a delete."""
+    """A row that is false, 0 or empty is treated as a delete."""
 
     def event(self, row: Arrived) -> PlacedEvent | None:
         event = super().event(row)
@@ -142,14 +142,14 @@ class FalsyRowsDelete(ChangesLogic):
 
 
 class FalsyRowsNotSaved(ChangesLogic):
-    """A row that is false, 0 or empty is saved as a delete from one batch to the next."""
+    """A row that is false, 0 or empty is saved as a delete between batches."""
 
     def pack(self, state: list[PlacedEvent]) -> tuple[Any, ...] | None:
         return super().pack([one._replace(row=None) if is_falsy(one.row) else one for one in state])
 
 
 class EqualRowsSilent(ChangesLogic):
-    """A row that changes to what Python takes for equal, such as from 1 to true, stays as it was."""
+    """A row doesn't change to a value that is equal in Python, such as from 1 to true."""
 
     def store(self, key: Key, state: list[PlacedEvent], row: Arrived, event: PlacedEvent) -> list[LogicOutput]:
         known = [one.row for one in state if one.row is not None and plain(one.row) == plain(event.row)]
@@ -157,7 +157,7 @@ class EqualRowsSilent(ChangesLogic):
 
 
 class ZeroSequenceDropped(ChangesLogic):
-    """An event with the sequence 0 is taken for one without."""
+    """An event with the sequence 0 is treated as an event without a sequence."""
 
     def event(self, row: Arrived) -> PlacedEvent | None:
         event = super().event(row)
@@ -165,7 +165,7 @@ class ZeroSequenceDropped(ChangesLogic):
 
 
 class ZeroTimeNotSaved(ChangesLogic):
-    """An event with the sequence 0 isn't saved from one batch to the next."""
+    """An event with the sequence 0 isn't saved between batches."""
 
     def pack(self, state: list[PlacedEvent]) -> tuple[Any, ...] | None:
         return super().pack([one for one in state if one.sequence])

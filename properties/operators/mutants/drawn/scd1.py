@@ -1,4 +1,4 @@
-"""Mutants of the dimension of type 1 that show on drawn definitions, keys and values."""
+"""Mutants of the dimension of type 1 that need drawn definitions, keys and values."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .common import (
 )
 
 BooleansAsNumbers = altering(Scd1Logic, "A row of true or false is emitted as 1 or 0", boolean_to_number)
-NegativesAsZero = altering(Scd1Logic, "A negative number is taken for 0", not_below_zero)
+NegativesAsZero = altering(Scd1Logic, "A negative number is treated as 0", not_below_zero)
 LargeNumbersRounded = altering(Scd1Logic, "Whole numbers aren't exact beyond 2^53", through_float)
-TextsNormalised = altering(Scd1Logic, "The characters of a text are composed anew", normalised)
+TextsNormalised = altering(Scd1Logic, "The characters of a text are recomposed", normalised)
 TextsStripped = altering(Scd1Logic, "A text loses the spaces around it", stripped)
 KeysStripped = mistaking_keys(Scd1Logic, "Keys that differ in the spaces around them share their rows", stripped)
 KeysInLowerCase = mistaking_keys(Scd1Logic, "Keys that differ in case share their rows", lower_case)

@@ -1,4 +1,4 @@
-"""Mutants of the dimension of type 2 that show on drawn definitions, keys and values."""
+"""Mutants of the dimension of type 2 that need drawn definitions, keys and values."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from .common import (
 )
 
 BooleansAsNumbers = altering(Scd2Logic, "A row of true or false is emitted as 1 or 0", boolean_to_number)
-NegativesAsZero = altering(Scd2Logic, "A negative number is taken for 0", not_below_zero)
+NegativesAsZero = altering(Scd2Logic, "A negative number is treated as 0", not_below_zero)
 LargeNumbersRounded = altering(Scd2Logic, "Whole numbers aren't exact beyond 2^53", through_float)
-TextsNormalised = altering(Scd2Logic, "The characters of a text are composed anew", normalised)
+TextsNormalised = altering(Scd2Logic, "The characters of a text are recomposed", normalised)
 KeysStripped = mistaking_keys(Scd2Logic, "Keys that differ in the spaces around them share their rows", stripped)
 KeysInLowerCase = mistaking_keys(Scd2Logic, "Keys that differ in case share their rows", lower_case)
 EmptyKeyDropped = mixed(Scd2Logic, DroppingEmptyKeys)
@@ -44,7 +44,7 @@ AllFieldsTracked = redeclaring(Scd2Logic, "Every field is tracked", lambda chang
 
 
 class EqualRowsAreOneVersion(Scd2Logic):
-    """Rows that Python takes for equal, such as 1 and true, are one version."""
+    """Rows that are equal in Python, such as 1 and true, are one version."""
 
     def differs(self, event: PlacedEvent, after: PlacedEvent) -> bool:
         return super().differs(event, after) and not same(event.row, after.row)
@@ -58,7 +58,7 @@ class MergedAtTheLastEvent(Scd2Logic):
 
 
 class MergedVersionEnds(Scd2Logic):
-    """A version that is merged in the state ends with the next event, of an equal row too."""
+    """A version that is merged in the state ends with the next event, even if its row is equal."""
 
     def merged(self, past: list[PlacedEvent]) -> list[PlacedEvent]:
         return [one._replace(tracked=None) for one in super().merged(past)]
