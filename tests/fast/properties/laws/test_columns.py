@@ -306,7 +306,7 @@ def test_a_changelog_that_cant_be_read_is_an_answer(monkeypatch: pytest.MonkeyPa
     assert answer.failed == "alone"
     (entry,) = answer.outcome.entries
     assert isinstance(entry.output, Dropped)
-    assert entry.output.reason.startswith("failed: the query's output can't be read:  KeyError")
+    assert entry.output.reason.startswith("failed: the query's output can't be read: KeyError")
 
 
 TIME = pa.timestamp("us", "UTC")

@@ -45,7 +45,7 @@ def test_partitions_are_said_by_the_user_or_by_a_cluster(monkeypatch, no_session
     ("given", "said"),
     [
         ({"cores": 0}, "cores=0"),
-        ({"cores": 2, "master": "local[4]"}, "give one of the two"),
+        ({"cores": 2, "master": "local[4]"}, "give only one of the two"),
         ({"partitions": 0}, "partitions=0"),
         ({"memory": "3 gigabytes"}, "3 gigabytes"),
     ],
@@ -61,7 +61,7 @@ def test_what_no_session_can_have_is_refused(no_session, given, said):
     [
         (
             *("SPARK_REMOTE", "sc://elsewhere", True),
-            r"SPARK_REMOTE is sc://elsewhere, .*: give SPARK_REMOTE=local\[2\]",
+            r"SPARK_REMOTE is sc://elsewhere, .*: set SPARK_REMOTE=local\[2\]",
         ),
         # As PySpark does where remote(…) makes a session.
         (*("SPARK_CONNECT_MODE_ENABLED", "1", True), r"a session of Spark Connect runs .* leave out remote\(…\)"),

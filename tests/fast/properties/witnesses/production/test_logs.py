@@ -133,7 +133,7 @@ def test_each_file_of_a_source_is_of_the_batch_that_read_up_to_it(
     assert again(0) == {"a": 0, "b": 0, "c": 0, "d": 2, "e": 2, "f": 4}
 
     (tmp_path / "sources/0/4").unlink()
-    with pytest.raises(BadInput, match="sources/0/4 is missing, which names files"):
+    with pytest.raises(BadInput, match="sources/0/4 is missing, but lists files"):
         again(2)
 
 
@@ -267,10 +267,10 @@ def test_each_file_of_a_delta_table_is_of_the_batch_whose_end_is_behind_it(
             {},
             "column.* user, but not at:",
         ),
-        ({}, {"path": ""}, "say where it is"),
+        ({}, {"path": ""}, "give its location"),
         ({}, {"readChangeFeed": "true"}, "change feed, which can't be read again"),
-        ({}, {"startingVersion": "latest"}, "another start than a version"),
-        ({}, {"startingTimestamp": "2026-01-01"}, "another start than a version"),
+        ({}, {"startingVersion": "latest"}, "doesn't start at a version"),
+        ({}, {"startingTimestamp": "2026-01-01"}, "doesn't start at a version"),
         ({}, {"path": "nowhere"}, "isn't a Delta table"),
     ],
 )
