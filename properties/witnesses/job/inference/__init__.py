@@ -1,1 +1,1 @@
-"""What a script reads, inferred from the script itself: its inputs, their columns, event times and keys."""
+"""Infer a script's inputs from the script itself: their columns, event times and keys."""

@@ -1,4 +1,4 @@
-"""Runs a script without data, with frames of no rows for what it reads, to see its reads and its queries' plans."""
+"""Runs a script on empty frames, to record its reads and its queries' plans."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 MOST_RUNS = 60
-"""The most runs of a script, each of which shows one more column or argument that it uses."""
+"""The largest number of runs of a script; each run reveals one more column or argument that the script uses."""
 SECONDS = 60.0
-"""How long a run may take."""
+"""The time limit of a run (s)."""
 _REQUIRED = re.compile(r"following arguments are required: ([^;\n]+)")
 _UNPACKED = re.compile(r"(not enough|too many) values to unpack \(expected (\d+)")
 _NO_NUMBER = re.compile(
@@ -45,11 +45,11 @@ _NO_NUMBER = re.compile(
 )
 _NO_CHOICE = re.compile(r"invalid choice: '?([^' ]+)'? \(choose from '?([^',)]+)")
 _PLACE = re.compile(r"<([^<>]+)>")
-"""What a usage line has in place of an argument."""
+"""The placeholder of an argument in a usage line."""
 _NO_WIDGET = re.compile(r"asks for the widget (\S+), which has no default")
 _OS = (os.__file__, "<frozen os>")
 NUMBER = "10"
-"""The number that stands for an argument that the script takes for one."""
+"""The placeholder of an argument that the script reads as a number."""
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,15 @@ class Explored:
     """A run of a script without data.
 
     Attributes:
-        source: The script, with the arguments and the environment that stand for those that it requires.
-        reads: The read that each input answers, by the input's name.
+        source: The script, with placeholders for the arguments and the environment that it requires.
+        reads: The read of each input, by the input's name.
         columns: The columns of each read, by the input's name.
-        tables: By the name of a batch read that can't be read here, its columns.
-        learned: The columns that the script uses of each input or table without a schema here, by its name.
-        folders: The name of the input of each frame's folder, by the folder's name.
-        writes: The queries that it starts.
-        unfinished: The error that ended it before it had started all of its queries; None: it has.
-        seconds: How long the run took.
+        tables: The columns of each batch read that can't be read here, by its name.
+        learned: The columns that the script uses of each input or table without a known schema, by its name.
+        folders: The input's name of each frame's folder, by the folder's name.
+        writes: The started queries.
+        unfinished: The error that ended the script before all of its queries had started; None: no such error.
+        seconds: The duration of the run (s).
     """
 
     source: ScriptSource
@@ -81,14 +81,14 @@ class Explored:
 
 @dataclass
 class Open(Frames):
-    """Answers every streaming read with a frame without rows, in the columns that its source has.
+    """Answers every streaming read with an empty frame with the columns of its source.
 
     Attributes:
         spark: The session.
         folder: The folder of the frames' files.
-        learned: The columns known so far of each input without a schema here, by its name.
+        learned: The known columns of each input without a schema, by its name.
         columns: The columns of each input, by its name.
-        folders: The name of the input of each frame's folder, by the folder's name.
+        folders: The input's name of each frame's folder, by the folder's name.
     """
 
     spark: Any = None
@@ -98,11 +98,11 @@ class Open(Frames):
     folders: dict[str, str] = field(default_factory=dict)
 
     def answer(self, read: Read, *, in_order: bool) -> dict[str, DataFrame]:
-        """Return the frame of a read: a frame that is given or was made for it before, else a new one."""
+        """Return the frame of a read: the given frame, the frame of an earlier read, or a new frame."""
         return super().answer(read, in_order=False) or self.opened(read, columns_of(read, self.spark))
 
     def opened(self, read: Read, columns: StructType | None) -> dict[str, DataFrame]:
-        """Make the frame of a read, of these columns or, without them, of those that are known so far."""
+        """Create the frame of a read with these columns, or by default with the known columns."""
         name = read.name or "events"
         self.columns[name] = columns or learned_of(name, self.learned).schema
         path = self.folder / f"input{len(self.columns)}"
@@ -114,18 +114,18 @@ class Open(Frames):
         return {name: frame}
 
     def has(self, read: Read) -> bool:
-        """Whether a read can be answered: each can."""
+        """Return whether a read has a frame: always."""
         return True
 
 
 @dataclass
 class Exploring(Lift):
-    """A run whose batch reads of what isn't here are answered by frames without rows.
+    """A run whose batch reads return empty frames for missing tables.
 
     Attributes:
-        learned: As of `Open`.
-        absent: By the name of such a read, its columns.
-        made: By the name of a table that the script makes by a statement, which isn't run, its columns.
+        learned: As in `Open`.
+        absent: The columns of each missing table, by the name of its read.
+        made: The columns of each table that the script creates by a statement, which isn't run, by the table's name.
     """
 
     learned: dict[str, KnownColumns] = field(default_factory=dict)
@@ -133,13 +133,13 @@ class Exploring(Lift):
     made: dict[str, StructType] = field(default_factory=dict)
 
     def skip(self, statement: str) -> None:
-        """Note a statement that isn't run, and the columns of the table that it makes."""
+        """Record a statement that isn't run, and the columns of the table that it creates."""
         super().skip(statement)
         if (made := table_made(server_session(self.spark), statement)) is not None:
             self.made[made[0].casefold()] = made[1]
 
     def batch(self, read: Read | None, original: Callable[[], DataFrame]) -> DataFrame:
-        """Read what no table answers, as the script would, if it is here."""
+        """Read a source without a given table, as the script would, if the source exists here."""
         from pyspark.errors import AnalysisException
 
         try:
@@ -150,7 +150,7 @@ class Exploring(Lift):
             return self.schema_of(read) or self._of_absent(read)
 
     def table(self, read: Read) -> DataFrame | None:
-        """Answer a batch read; a table that isn't in the catalog here has no rows."""
+        """Answer a batch read; a table that isn't in the catalog here is empty."""
         if (given := super().table(read)) is not None:
             return given
         is_table = read.format == "" and read.target is not None and "/" not in read.target
@@ -161,16 +161,16 @@ class Exploring(Lift):
     def _exists(self, table: str) -> bool:
         from pyspark.errors import PySparkException
 
-        catalog: Any = self.spark._jsparkSession.catalog()  # PySpark's own is answered by this run
+        catalog: Any = self.spark._jsparkSession.catalog()  # this run answers PySpark's own read
         try:
             return bool(catalog.tableExists(table))
-        except PySparkException:  # it is in a catalog that isn't here
+        except PySparkException:  # the table's catalog is missing here
             return False
 
     def by_itself(self, read: Read, frame: DataFrame, writer: str) -> DataFrame:
-        """Answer a read of what another query of the script's writes by an input: each of the two is checked alone."""
+        """Answer a read of another query's output with an input, because each query is checked alone."""
         assert isinstance(self.inputs, Open)
-        if read.name in self.inputs.columns:  # an input has the name already
+        if read.name in self.inputs.columns:  # the name is an input's
             return super().by_itself(read, frame, writer)
         self.note(f"{read}, which its {writer} writes, is an input of its own: the two aren't checked together")
         (opened,) = self.inputs.opened(read, frame.schema).values()
@@ -183,17 +183,17 @@ class Exploring(Lift):
         return self.spark.createDataFrame([], self.absent[name])
 
     def _columns_of_dataset(self, read: Read) -> StructType | None:
-        """Return the columns of the pipeline's table or materialized view that is read as a batch; None: it is none."""
+        """Return the columns of the pipeline's table or materialized view in a batch read; None: another source."""
         if (dataset := self.pipeline.dataset_of(read.target)) is None:
             return None
         before = {**self.absent}
         frame = self.pipeline.rows(dataset)
-        self.absent = before  # only its columns are wanted: what it reads is no table of the flow that reads it
+        self.absent = before  # only its columns are needed: its own reads don't count as the flow's
         return None if frame is None else frame.schema
 
 
 def empty_frames(spark: SparkSession, inputs: Sequence[Input], folder: Path) -> dict[str, DataFrame]:
-    """Return a frame without rows for each input, by its name.
+    """Return an empty frame for each input, by its name.
 
     Raises:
         BadInput: The columns of an input can't be read.
@@ -209,7 +209,7 @@ def empty_frames(spark: SparkSession, inputs: Sequence[Input], folder: Path) -> 
 
 
 def columns_of(read: Read, spark: SparkSession) -> StructType | None:
-    """Return the columns of a source, by its reader's schema, its format or its files; None: nothing tells them."""
+    """Return a source's columns from the reader's schema, the format or the files; None: unknown."""
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType, _parse_datatype_string
 
@@ -221,7 +221,7 @@ def columns_of(read: Read, spark: SparkSession) -> StructType | None:
         columns = ENVELOPES[form].columns
         return from_arrow_schema(columns.append(HEADERS) if read.has_headers else columns)
     if form == "text":
-        has_time = read.options.get("includetimestamp", "").casefold() == "true"  # of the socket
+        has_time = read.options.get("includetimestamp", "").casefold() == "true"  # columns of the socket source
         columns = StructType().add("value", "string")
         return columns.add("timestamp", "timestamp") if has_time else columns
     if form in ("rate", "rate-micro-batch"):
@@ -230,11 +230,11 @@ def columns_of(read: Read, spark: SparkSession) -> StructType | None:
     try:
         if form in FILES and path is not None:
             found: StructType = spark.read.format(form).options(**read.options).load(path).schema
-        elif form and form not in FILES:  # a source that is installed, or that the script declares
+        elif form and form not in FILES:  # an installed source, or a source that the script declares
             found = spark.readStream.format(form).options(**read.options).load(path).schema
         else:
             return None
-    except Exception:  # there are none, or they can't be read: the script's own use of the columns tells them
+    except Exception:  # missing or unreadable files: the script's use of the columns determines them
         return None
     return found if len(found) else None
 
@@ -246,12 +246,12 @@ def explored(
 
     Args:
         source: The script.
-        spark: The session that it gets.
+        spark: The session of the runs.
         given: The frames of the inputs that the user describes, by name.
         tables: The frames of its tables, by name.
 
     Raises:
-        BadInput: The script fails, or uses a column of which the source can't be told.
+        BadInput: The script fails, or uses a column with an unknown source.
     """
     learned: dict[str, KnownColumns] = {}
     for _ in range(MOST_RUNS):
@@ -290,7 +290,7 @@ def explored(
 
 @contextlib.contextmanager
 def _noting_variables(asked: list[str]) -> Iterator[None]:
-    """Note the variables that code of the user's asks for, and that have no value, and no default but an empty text."""
+    """Record the variables that the user's code reads without a value, and without a default except an empty text."""
     original = os.environ.get
 
     def get(environ: Any, name: str, default: Any = None) -> Any:
@@ -307,15 +307,15 @@ def _noting_variables(asked: list[str]) -> Iterator[None]:
 
 
 def learned_of(name: str, learned: dict[str, KnownColumns]) -> KnownColumns:
-    """Return the columns of a source that are known so far, none at first."""
+    """Return the known columns of a source, empty at first."""
     return learned.setdefault(name, KnownColumns(f"streamproof_unknown_{len(learned)}"))
 
 
 def learn(missing: Lacking, learned: dict[str, KnownColumns], streams: Mapping[str, object]) -> bool:
-    """Add a column, or a better type of one, to the source that can have it; return whether there is one such source.
+    """Add a column, or a better type, to the only source that can have it; return whether the source is unique.
 
-    A column that a stream and a table may have is taken as the stream's, and a column of several tables as the first's,
-    unless Spark says among which columns it looked.
+    By default, a column of a stream and a table counts as the stream's, and a column of several tables as the first
+    table's. If Spark lists the columns that it searched, they decide.
     """
     able = {name: columns for name, columns in learned.items() if columns.can_take(missing)}
     asked = {name: columns for name, columns in able.items() if columns.has_of(missing.beside)}
@@ -329,7 +329,7 @@ def learn(missing: Lacking, learned: dict[str, KnownColumns], streams: Mapping[s
 
 
 def with_arguments(source: ScriptSource, failure: BadInput, raised: Exception | None) -> ScriptSource | None:
-    """Return a script with what stands for an argument or a variable that it requires; None: it lacks none."""
+    """Return a script with a placeholder for a required argument or variable; None: nothing is missing."""
     if (required := _REQUIRED.search(failure.message)) is not None:
         args = [*source.args]
         for name in required[1].split(", "):
@@ -354,14 +354,14 @@ def with_arguments(source: ScriptSource, failure: BadInput, raised: Exception | 
         return replace(source, env={**source.env, name: _named(name)})
     if "sys.argv" in (line.line or "") and isinstance(raised, (IndexError, ValueError)) and len(source.args) < 20:
         unpacked = _UNPACKED.search(str(raised))
-        # Too many are unpacked with the script's own name among them.
+        # An error of unpacking counts the script's own name too.
         count = int(unpacked[2]) - (unpacked[1] == "too many") if unpacked is not None else len(source.args) + 1
         return replace(source, args=[f"argument{number}" for number in range(1, count + 1)])
     return None
 
 
 def _usage(message: str) -> str:
-    """Return the part of a message that says which arguments a script requires; empty: it says nothing of them."""
+    """Return the part of a message that lists the required arguments; empty: no such part."""
     said = message.partition("before it starts a query: ")[2].partition("; give its arguments")[0]
     return re.sub(r"\[.*?\]", "", said)
 
@@ -377,7 +377,7 @@ def _explained(
     reads: Mapping[str, Read],
     learned: Mapping[str, KnownColumns],
 ) -> BadInput:
-    """Return the error of a script, with the option that says what can't be inferred."""
+    """Return a script's error, with the option that provides the missing fact."""
     unknown = [name for name in learned if name in reads]
     if missing is None or not unknown:
         return failure

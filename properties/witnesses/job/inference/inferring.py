@@ -26,26 +26,26 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _NUMBERS = ("double", "float", "bigint", "int", "smallint", "tinyint")
-"""Types of numbers, the widest first: a column that a script casts to several of them has the widest."""
+"""Numeric types, the widest first: a column that a script casts to several types gets the widest."""
 ROWS = 8
-"""The number of rows that are drawn for a table."""
+"""The number of drawn rows of a table."""
 MOST_SECONDS = 8
-"""The most seconds that a run of a script may take: a check runs it some fifty times."""
+"""The time limit of a script's run (s): a check runs the script some fifty times."""
 _AROUND = datetime(2024, 10, 27, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class InferredQuery:
-    """A query that a script starts, with what is inferred for it.
+    """A query that a script starts, with its inferred inputs.
 
     Attributes:
-        source: The script, with what stands for the arguments that it requires.
-        index: The query's index in the order of their starts; None: it is the only one.
-        write: What it writes, and where.
-        inputs: The inputs of the script, by their names in `reads`.
+        source: The script, with placeholders for its required arguments.
+        index: The query's index in the order of starts; None: the only query.
+        write: The query's output and sink.
+        inputs: The script's inputs, by their names in `reads`.
         own: The names of the inputs that this query reads.
-        tables: The rows that are drawn for the tables that can't be read here, by their names in `reads`.
-        told: The sentences that say what stands for what the script doesn't say.
+        tables: The drawn rows of the tables that can't be read here, by their names in `reads`.
+        told: Sentences about the guesses for facts that the script doesn't state.
     """
 
     source: ScriptSource
@@ -67,15 +67,15 @@ def inferred_queries(
         spark: The session.
         given: The frames of the inputs that the user describes, by name.
         tables: The frames of its tables, by name.
-        only_some: Whether the queries that it starts before it fails are enough.
+        only_some: Whether to accept the queries that start before the script fails.
 
     Raises:
-        BadInput: The script fails, starts no query, takes too long, or uses a column whose source can't be told.
+        BadInput: The script fails, starts no query, takes too long, or uses a column with an unknown source.
     """
     found = explored(source, spark, given, tables)
     if found.unfinished is not None and not only_some:
         raise found.unfinished
-    if found.seconds > MOST_SECONDS:  # the first run of a session loads Spark's classes, too
+    if found.seconds > MOST_SECONDS:  # the first run of a session also loads Spark's classes
         found = explored(found.source, spark, given, tables)
     if found.seconds > MOST_SECONDS:
         raise BadInput(
@@ -111,7 +111,7 @@ def inferred_queries(
 
 
 def functions_with_queries(source: ScriptSource) -> str:
-    """Return the functions that write a stream, and that a script doesn't call, each with its line; empty: none."""
+    """Return the functions that write a stream and that the script doesn't call, each with its line."""
     if callable(source.code):
         return ""
     tree = ast.parse(as_python(source_of(source.code), lambda *_: None))
@@ -155,7 +155,7 @@ def _columns_in_words(name: str, columns: StructType, found: Explored) -> str:
 
 
 def _typed(name: str, found: Explored, columns: StructType, plans: Sequence[Traced]) -> StructType:
-    """Return columns that were learned as text with the types to which the plans cast them, if these agree."""
+    """Return columns learned as text with the types to which the plans cast them, if these types agree."""
     from pyspark.sql.types import StructType, _parse_datatype_string
 
     if name not in found.learned:
@@ -174,7 +174,7 @@ def _typed(name: str, found: Explored, columns: StructType, plans: Sequence[Trac
 
 
 def drawn_table(columns: StructType) -> pa.Table:
-    """Return rows of a table: keys, and values that a stream's column of the same type has too."""
+    """Return rows of a table: keys and values, some of which also occur in a stream's column of the same type."""
     values, schema = {}, arrow_schema(columns)
     for column in schema:
         plain = [*key_kinds(column.type, _AROUND)[:2], *kinds(column.type, _AROUND)[:2]]

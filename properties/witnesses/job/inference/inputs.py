@@ -1,4 +1,4 @@
-"""Makes the `Input` of each read of a script, as a user would write it, of what its queries' plans tell."""
+"""Creates the `Input` of each read of a script from its queries' plans, in the form that a user would write."""
 
 from __future__ import annotations
 
@@ -26,42 +26,42 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
 
 LINE = "line"
-"""The column of a payload of plain text."""
+"""The column of a plain-text payload."""
 _NO_KEYS = (LINE, "_corrupt_record", "_rescued_data")
 _TIMESTAMPS = ("timestamp", "timestamp_ntz")
 _NUMBERS = ("int", "bigint", "double", "float")
 _IMAGES = ("after", "before")
 _READABLE = ("json", JSON_ARRAY, "csv")
-"""Forms of payloads whose values Spark reads by their columns."""
+"""Payload forms whose values Spark reads by column."""
 TEXTS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), ("1", "2", "0", "-3")),
     **dict.fromkeys(("float", "double"), ("1.0", "2.5", "0.25", "-3")),
     "boolean": ("true", "false"),
     "date": ("2024-10-27", "2024-02-29", "1970-01-01"),
 }
-"""By the type as which a job reads a text, texts of the type; the narrowest type first."""
+"""Example texts for each type that a job may parse from text, the narrowest type first."""
 TIMES = (datetime(2024, 10, 27, 13, 32, 47, tzinfo=UTC), datetime(2024, 2, 29, tzinfo=UTC))
-"""Times that texts say which a job reads as times."""
+"""Example texts of times."""
 NAMES_IN_MAPS = ("a", "b")
-"""The names of fields of a payload that the job reads as a map."""
+"""The field names of a payload that the job reads as a map."""
 PLAIN_TEXTS = ("x", "y", "z", "A")
-"""Texts that have no separator in them."""
+"""Texts without any separator."""
 _ID = re.compile(r"(^|_)id$|Id$|ID$")
 _KEYS = ("string", "int", "bigint", "smallint", "tinyint")
-"""Types of columns that are keys of a job without state, where any column may be one."""
+"""Types that can be the key of a job without state, where any column may be the key."""
 
 
 @dataclass(frozen=True)
 class InferredInput:
-    """An input of a script, as inferred from it.
+    """An inferred input of a script.
 
     Attributes:
         name: Its name in `reads`.
         input: The input.
-        text: The input as Python.
-        read: The read that it answers.
-        guesses: What the script doesn't say, each as a sentence with the option that says it.
-        text_of_value: Its payload's form as Python, where that isn't the form's name.
+        text: The input as Python code.
+        read: The read that the input answers.
+        guesses: The guessed facts, each as a sentence with the option that sets the fact.
+        text_of_value: The payload's form as Python code, if it differs from the form's name.
     """
 
     name: str
@@ -72,7 +72,7 @@ class InferredInput:
     text_of_value: str = ""
 
     def with_option(self, name: str, value: Any) -> InferredInput:
-        """Return the input with another value of an argument of `Input`."""
+        """Return the input with another value for an argument of `Input`."""
         changed = replace(self.input, **{name: value})
         return replace(self, input=changed, text=as_text(changed, self.text_of_value))
 
@@ -85,9 +85,9 @@ def inferred_input(
     Args:
         name: Its name in `reads`.
         read: The read that it answers.
-        columns: The columns that the source gives.
-        query: The plan of the query that is checked.
-        all_queries: The plans of all queries of the script, which read the same rows.
+        columns: The columns of the source.
+        query: The plan of the checked query.
+        all_queries: The plans of all queries of the script, because they read the same rows.
     """
     return _Reading(name, read, columns, query, all_queries).input()
 
@@ -119,7 +119,7 @@ class _Reading:
         return "value" if self.envelope is None else self.envelope.payload
 
     def read_payload(self, found: Sequence[Mapping[Place, Payload]]) -> None:
-        """Take the columns of the payload: those of all schemas by which it is parsed, and single fields."""
+        """Use the payload's columns: the union of its parsing schemas, and single extracted fields."""
         from pyspark.sql.types import StringType, StructField, StructType, _parse_datatype_string
 
         whole = Place(self.name, self.payload_column, (), parsed=True)
@@ -173,7 +173,7 @@ class _Reading:
         self.columns = [*fields.values()]
 
     def read_parts(self, payload: Payload) -> None:
-        """Take the parts of a text as columns."""
+        """Use the parts of a text as columns."""
         from pyspark.sql.types import StructField, _parse_datatype_string
 
         numbers = range(1 + max(int(number) for (number,) in payload.fields))
@@ -192,9 +192,9 @@ class _Reading:
         )
 
     def take_types(self, found: Sequence[Mapping[Place, frozenset[str]]]) -> None:
-        """Let texts that the job reads as numbers or truth values be these: of other texts Spark makes an error.
+        """Restrict texts to numbers or truth values where the job parses them: Spark fails on other texts.
 
-        Columns of files and tables, whose types are declared, keep theirs, and get values.
+        Columns of files and tables keep their declared types, and get example values.
         """
         from pyspark.sql.types import StructField, _parse_datatype_string
 
@@ -212,12 +212,12 @@ class _Reading:
                 self.values[column.name] = TEXTS[able[0]]
 
     def take_texts(self, splits: Sequence[Split]) -> None:
-        """Let texts that the job reads as times, or takes parts of, be these: of other texts Spark makes an error."""
+        """Restrict texts to times where the job parses them or takes parts of them: Spark fails on other texts."""
         texts = {one.name for one in self.columns if one.dataType.simpleString() == "string"}
         if self.has_payload and not self.parts and self.value not in _READABLE:
             return
         times = [(self.column_of(time.place), time) for time in self.other_times if holds_time(time)]
-        for column, time in reversed(times):  # so that the form counts that the job tries first
+        for column, time in reversed(times):  # so that the form that the job tries first is used
             if column in texts:
                 form = TimeForm(pa.string(), time.form, 1)
                 self.values[str(column)] = [form.of(one) for one in TIMES]
@@ -229,7 +229,7 @@ class _Reading:
             self.values[str(column)] = [separator.join(texts[n % len(texts)] for texts in each) for n in range(3)]
 
     def column_of(self, place: Place) -> str | None:
-        """Return the input's column that has the value of a place: a name, or a path; None: none has it alone."""
+        """Return the input's column with the value of a place: a name, or a path; None: no single column."""
         if place.source != self.name:
             return None
         if not self.has_payload:
@@ -263,7 +263,7 @@ class _Reading:
         return InferredInput(self.name, found, as_text(found, self.text_of_value), self.read, self.guesses)
 
     def identity(self) -> tuple[str, ...]:
-        """Return the columns by which the query deduplicates the rows of the source: they identify an event."""
+        """Return the columns by which the query deduplicates the source's rows: they identify an event."""
         there = [column.name for column in self.columns]
         for places in self.query.identities:
             names = [self.column_of(place) for place in places if place.source == self.name]
@@ -273,10 +273,10 @@ class _Reading:
         return ()
 
     def key(self, times: set[str | bool | None]) -> tuple[str, ...]:
-        """Return the columns by which all operators bring rows together; of a job without state one that it keeps."""
+        """Return the columns by which all operators group rows; for a job without state, a column that it keeps."""
         groups = [places for below, places in self.query.groups if self.name in below]
         times |= {self.column_of(time.place) for time in self.times}
-        # A text that the job reads as a number can't have the prefix of a shared query.
+        # A text that the job parses as a number can't carry a shared query's prefix.
         times |= {name for name, texts in self.values.items() if texts is not PLAIN_TEXTS}
         of_key = None if self.envelope is None else Place(self.name, self.envelope.key)
         if self.value == "debezium":
@@ -296,7 +296,7 @@ class _Reading:
         return tuple(name for name in dict.fromkeys(found) if name in there)
 
     def primary_key(self, groups: Sequence[Sequence[Place]]) -> tuple[str, ...]:
-        """Return the primary key of a table whose changes are read: what the job groups by, or a column like `id`."""
+        """Return the primary key of a table whose changes are read: the job's grouping key, or a column like `id`."""
         grouped = [name for places in groups for place in places if (name := self.column_of(place)) is not None]
         columns = [column.name for column in self.columns]
         found = tuple(name for name in dict.fromkeys(grouped) if name in columns)
@@ -306,7 +306,7 @@ class _Reading:
         return found
 
     def with_key(self, column: str) -> str:
-        """Add the record's own key to the columns, for the job brings rows together by it."""
+        """Add the record's own key to the columns, because the job groups by it."""
         from pyspark.sql.types import StringType, StructField
 
         if all(one.name != column for one in self.columns):
@@ -332,7 +332,7 @@ class _Reading:
         return stamps[0] if len(stamps) == 1 else None
 
     def time(self) -> tuple[str | bool | None, str | None]:
-        """Return the column of the event time, and the form of times that are no timestamps."""
+        """Return the event-time column, and the format of times that aren't timestamps."""
         stamps = self.timestamps
         for time in self.times:
             return self.watermarked(time, stamps)
@@ -352,7 +352,7 @@ class _Reading:
 
     def watermarked(self, time: TracedTime, stamps: Sequence[str]) -> tuple[str | bool | None, str | None]:
         column = self.column_of(time.place)
-        if column is None:  # the record's own time
+        if column is None:  # the record's own timestamp
             own = None if self.envelope is None else self.envelope.time
             return ("timestamp" if stamps and own == time.place.column else None), None
         kind = self.kind_of(column)
@@ -374,7 +374,7 @@ class _Reading:
 
 
 def holds_time(time: TracedTime) -> bool:
-    """Whether the form of an event time is known, and says the whole time."""
+    """Return whether the format of an event time is known and complete."""
     try:
         return time.is_known and (time.form is None or time_form("", pa.string(), time.form) is not None)
     except BadInput:
@@ -382,7 +382,7 @@ def holds_time(time: TracedTime) -> bool:
 
 
 def _of_paths(paths: Mapping[tuple[str, ...], str]) -> dict[str, StructField]:
-    """Return the fields that single paths into a payload tell, each with its type's name."""
+    """Return the fields that path expressions extract from a payload, each with its type's name."""
     from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
     below: dict[str, dict[tuple[str, ...], str]] = {}
@@ -397,11 +397,11 @@ def _of_paths(paths: Mapping[tuple[str, ...], str]) -> dict[str, StructField]:
 
 
 def as_text(given: Input, value: str = "") -> str:
-    """Return an input as Python, without its name.
+    """Return an input as Python code, without its name.
 
     Args:
         given: The input.
-        value: Its payload's form as Python, where that isn't the form's name.
+        value: The payload's form as Python code, if it differs from the form's name.
     """
     names = ("key", "time", "time_format", "format", "value", "headers", "values", "identity")
     plain = Input()
@@ -420,7 +420,7 @@ def _double_quoted(value: Any) -> str:
 
 
 def ddl(columns: Sequence[StructField]) -> str:
-    """Return columns as DDL, whatever their number."""
+    """Return columns as DDL, without a limit on their number."""
     return ", ".join(f"{_quoted(column.name)} {_ddl_of(column.dataType)}" for column in columns)
 
 
@@ -454,6 +454,6 @@ def _of_avro(schema: str) -> Iterator[tuple[str, DataType]]:
 
 
 def plain_name(name: str) -> str:
-    """Return a name that SQL takes as it is: the last part of a topic, path or table."""
+    """Return a name that SQL accepts unquoted: the last part of a topic, path or table."""
     last = re.sub(r"\W+", "_", re.split(r"[/.]", name.rstrip("/*."))[-1], flags=re.ASCII).strip("_")
     return last if re.match("[A-Za-z]", last) else f"events_{last}".rstrip("_")

@@ -1,4 +1,4 @@
-"""The columns of a source without a schema, learned from how a script uses them: by what Spark says is missing."""
+"""The columns of a source without a schema, learned from Spark's errors about missing columns."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ NO_COLUMN = re.compile(r"UNRESOLVED_(COLUMN|USING_COLUMN)|ATTRIBUTE_NOT_SUPPORTE
 NO_TIMESTAMP = "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE"
 _MISMATCH = "DATATYPE_MISMATCH"
 _COLUMN = re.compile(r"(?<![\w.`'])(?:[A-Za-z_]\w*|`[^`]+`)(?![\w(`'])")
-"""A column in the text of an expression, where a function has a bracket behind its name."""
+"""A column in the text of an expression; a function name has a bracket after it."""
 _TYPES = ("TIMESTAMP", "DATE", "BOOLEAN", "DOUBLE", "BIGINT", "INT", "ARRAY", "BINARY", "STRING")
 
 
 @dataclass(frozen=True)
 class Lacking:
-    """A column that a script uses, and that isn't there, or has another type.
+    """A column that a script uses, and that is missing or has another type.
 
     Attributes:
         name: The column.
-        kind: The type that it must have, in Spark's words; empty: the column isn't there.
-        beside: The columns among which it isn't, as Spark says them.
+        kind: The required type, in Spark's words; empty: the column is missing.
+        beside: The available columns, as Spark lists them.
     """
 
     name: str
@@ -34,11 +34,11 @@ class Lacking:
 
 @dataclass
 class KnownColumns:
-    """The columns of a source that are known so far.
+    """The known columns of a source.
 
     Attributes:
-        unknown: The name of a column that stands for those of a source of which none is known.
-        kinds: By column its type, as DDL.
+        unknown: The placeholder column of a source without known columns.
+        kinds: The type of each column, as DDL.
     """
 
     unknown: str = "streamproof_unknown"
@@ -46,7 +46,7 @@ class KnownColumns:
 
     @property
     def schema(self) -> StructType:
-        """The columns as a schema; a source always has one."""
+        """The columns as a schema, which is never empty."""
         from pyspark.sql.types import StructType, _parse_datatype_string
 
         schema = StructType()
@@ -55,20 +55,20 @@ class KnownColumns:
         return schema
 
     def can_take(self, missing: Lacking) -> bool:
-        """Whether the source may have a column that it isn't known to have, or a column with another type."""
+        """Return whether the source may have a further column, or another type of a column."""
         return (missing.name in self.kinds) == bool(missing.kind) and self.kinds.get(missing.name) != missing.kind
 
     def has_of(self, names: frozenset[str]) -> bool:
-        """Whether all of its columns are among these."""
+        """Return whether the source has only columns of this list."""
         return names >= {*self.schema.names}
 
     def take(self, missing: Lacking) -> None:
-        """Add a column, as text until its use says more, or change its type."""
+        """Add a column, as text until its use determines its type, or change its type."""
         self.kinds[missing.name] = missing.kind or "string"
 
 
 def lacking(error: BaseException | None) -> Lacking | None:
-    """Return the column that an error of Spark's says is missing, or of another type; None: it says no such thing."""
+    """Return the column that Spark's error reports as missing or of another type; None: another error."""
     while error is not None:
         condition = str(getattr(error, "getCondition", getattr(error, "getErrorClass", lambda: ""))() or "")
         said: dict[str, str] = dict(getattr(error, "getMessageParameters", dict)() or {})
@@ -89,7 +89,7 @@ def lacking(error: BaseException | None) -> Lacking | None:
 
 
 def _of_another_type(expression: str, types: str) -> Lacking | None:
-    """Return the only column of a call whose arguments must have one type; None: it has several, or all are texts."""
+    """Return the only column of a call whose arguments must have one type; None: several columns, or only texts."""
     columns = {name.strip("`") for name in _COLUMN.findall(expression)}
     kind = next((one for one in _TYPES if one in types and one not in ("ARRAY", "STRING")), None)
     return Lacking(columns.pop(), kind.lower()) if kind is not None and len(columns) == 1 else None

@@ -1,4 +1,4 @@
-"""Follows a query's event times, keys and payloads through its analyzed plan, back to the columns of its sources."""
+"""Follows a query's event times, keys and payloads through its analyzed plan, back to the sources' columns."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ PARSERS = {"JsonToStructs": "json", "CsvToStructs": "csv", "AvroDataToCatalyst":
 _OF_FUNCTIONS = ("FlatMapGroups", "TransformWithStateIn")
 _DEDUPLICATIONS = ("Deduplicate", "DeduplicateWithinWatermark")
 _TOGETHER = ("Aggregate", "Distinct", "GlobalLimit", "LocalLimit", "Offset", *_DEDUPLICATIONS)
-"""Operators in which a row's result depends on others."""
+"""Operators whose output rows depend on several rows."""
 _UNITS = {1_000: "ms", 1_000_000: "us"}
 _EPOCHS = {"SecondsToTimestamp": "s", "MillisToTimestamp": "ms", "MicrosToTimestamp": "us"}
 _PARSED_TIMES = ("ParseToTimestamp", "GetTimestamp", "ParseToDate", "UnixTimestamp", "ToUnixTimestamp")
 _OF_WINDOWS = ("PreciseTimestampConversion", "SessionWindow", "TimeWindow")
 _TIMESTAMPS = ("timestamp", "timestamp_ntz")
 _BEHIND_HEADER = 6
-"""The position of the first byte behind Confluent's header."""
+"""The position of the first byte after Confluent's header."""
 _ITEMS = ("ElementAt", "GetArrayItem")
 _READING = (*PARSERS, "GetJsonObject")
 _TEXTS = ("Cast", "Decode", "RegExpReplace", "StringDecode", "StringReplace", "StringTrim", "Substring", "UnBase64")
-"""Expressions by which a job prepares a payload that it parses."""
+"""Expressions by which a job prepares a payload before parsing."""
 SQL_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
-"""The names of types in a plan's JSON that DDL has under another name."""
+"""The type names in a plan's JSON that differ from DDL."""
 _LETTERS = {
     **{"y": "%Y", "u": "%Y", "yyyy": "%Y", "uuuu": "%Y", "M": "%m", "MM": "%m", "MMM": "%b", "MMMM": "%B"},
     **{"d": "%d", "dd": "%d", "H": "%H", "HH": "%H", "h": "%I", "hh": "%I"},
@@ -38,10 +38,10 @@ _LETTERS = {
     **{"X": "Z", "XX": "Z", "XXX": "Z", "Z": "+0000", "xx": "+0000", "xxx": "+00:00", "z": "UTC"},
     **{"S" * digits: "0" * digits for digits in (1, 2, 3, 4, 5, 9)},
 }
-"""Letters of Spark's patterns of times, each as `strftime` writes it; fractions that it can't write are zeros."""
+"""`strftime` codes of the letters in Spark's time patterns; fractions without a code become zeros."""
 _PART = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^']")
 _OPTIONAL = re.compile(r"\[[^\]]*\]")
-"""A part of a pattern that a time may lack."""
+"""An optional part of a time pattern."""
 
 
 class Place(NamedTuple):
@@ -50,7 +50,7 @@ class Place(NamedTuple):
     Attributes:
         source: The name of the input.
         column: The source's column.
-        path: The names of the fields within the column; of its payload, if it is parsed.
+        path: The names of the fields within the column, or within its parsed payload.
         parsed: Whether the column is a payload that the job parses.
     """
 
@@ -61,12 +61,13 @@ class Place(NamedTuple):
 
 
 class TracedTime(NamedTuple):
-    """A column on which the job sets a watermark.
+    """A column with a watermark.
 
     Attributes:
-        place: Its place.
-        form: The form of times that are no timestamps, as `Input.time_format`; None: a timestamp, ISO 8601, or seconds.
-        is_known: Whether the form could be read.
+        place: The column's place.
+        form: The format of times that aren't timestamps, as `Input.time_format`; None: a timestamp, ISO 8601, or
+            seconds.
+        is_known: Whether the format could be read.
     """
 
     place: Place
@@ -79,12 +80,12 @@ class Payload:
     """A payload that the job parses.
 
     Attributes:
-        form: "json", "csv", "avro", or "split": a text whose parts are between separators.
-        schema: Its schema: of Avro as text, else the JSON form of a Spark type.
-        fields: The single fields that are taken out of it, each with its type's name.
-        has_header: Whether the job cuts off the header of 5 bytes that a registry's clients write.
-        separator: The separator of parts.
-        names: The names that the job gives to parts.
+        form: "json", "csv", "avro", or "split" for a text with separators.
+        schema: The schema: the text of an Avro schema, else the JSON form of a Spark type.
+        fields: The single fields that the job extracts, each with its type's name.
+        has_header: Whether the job cuts off the 5-byte header of a schema registry's clients.
+        separator: The separator of the parts.
+        names: The names that the job assigns to the parts.
     """
 
     form: str
@@ -96,13 +97,13 @@ class Payload:
 
 
 class Split(NamedTuple):
-    """A part that a job takes of a text within its rows.
+    """A part of a text that a job extracts.
 
     Attributes:
         place: The text's place.
         separator: The separator of its parts.
         number: The part's number, from 0.
-        kind: The type to which it is cast.
+        kind: The type of its cast.
     """
 
     place: Place
@@ -113,19 +114,18 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Traced:
-    """What a query's plan tells of its sources.
+    """The facts about its sources in a query's plan.
 
     Attributes:
-        sources: The names of the inputs that it reads.
-        payloads: By the place of a payload, the payload.
+        sources: The names of the inputs that the query reads.
+        payloads: The payloads, by their places.
         times: The columns of its watermarks.
-        groups: Of each operator that brings rows together, the names of the inputs below it, and the places of the
-            columns by which it does so.
-        kept: The places of the columns of its result.
-        casts: By the place of a value, the types to which it is cast.
-        other_times: The columns of its windows, and texts and numbers that it reads as times.
-        identities: Of each deduplication of one input's rows, the places of the columns by which it deduplicates.
-        splits: The parts that it takes of texts.
+        groups: For each grouping operator, the names of the inputs below it, and the places of its grouping columns.
+        kept: The places of the result's columns.
+        casts: The types to which a value is cast, by the value's place.
+        other_times: The columns of its windows, and the texts and numbers that the job parses as times.
+        identities: The places of the columns of each deduplication of a single input's rows.
+        splits: The text parts that the job extracts.
     """
 
     sources: Sequence[str]
@@ -144,7 +144,7 @@ def traced(analyzed: Any, names: Mapping[str, str]) -> Traced:
 
     Args:
         analyzed: The plan, such as `frame._jdf.queryExecution().analyzed()`.
-        names: By the folder of a frame without rows, the name of its input.
+        names: The name of each input, by the folder of its empty frame.
     """
     tracer = _Tracer(analyzed, names)
     output = [tracer.places(column) for column in members(analyzed.output())]
@@ -189,17 +189,17 @@ class _Tracer:
                     yield column.exprId().id(), Tree({"name": str(column.name())}, [generator])
 
     def source_of(self, relation: Any) -> str:
-        """Return the name of the input whose frame a relation is."""
+        """Return the name of the input whose frame is a relation."""
         path = relation.dataSource().options().get("path")
         return self.names.get(Path(path.get()).name, "") if path.isDefined() else ""
 
     def terms(self, tree: Tree) -> list[Term]:
-        """Return a tree as terms of the columns of sources: one, or one for each input of a union."""
+        """Return a tree as terms of the sources' columns: a single term, or a term for each input of a union."""
         terms = (reader.read(tree) for reader in self.readers)
         return [*dict.fromkeys(term for term in terms if term is not None)]
 
     def places(self, expression: Any) -> list[Place]:
-        """Return the places from which an expression passes on a value."""
+        """Return the places whose values an expression passes on unchanged."""
         found = (place_of(term) for term in self.terms(trees_of(read_expression(expression))[-1]))
         return [*dict.fromkeys(place for place in found if place is not None)]
 
@@ -230,7 +230,7 @@ class _Tracer:
 
     @staticmethod
     def _name(payload: Payload, path: tuple[str, ...], trees: Sequence[Tree]) -> None:
-        """Name a part as the column that it is, with another type or not."""
+        """Name a part as its column, with or without another type."""
         root = trees[-1]
         if root.kind == "Alias" and sum(tree.kind in _ITEMS for tree in trees) == 1:
             payload.names.setdefault(path, str(root.node["name"]))
@@ -263,15 +263,15 @@ class _Tracer:
                         yield time
 
     def other_times(self) -> Iterator[TracedTime]:
-        """Yield the columns of windows, then the values that become times, each with the form that is tried first."""
-        trees = [tree for trees in self.trees for tree in reversed(trees)]  # as they are written
+        """Yield the columns of windows, then the values that become times, each with the format that is tried first."""
+        trees = [tree for trees in self.trees for tree in reversed(trees)]  # the times as the source writes them
         for kinds in (_OF_WINDOWS, (*_EPOCHS, *_PARSED_TIMES, "Cast")):
             for tree in trees:
                 if tree.kind in kinds and (tree.kind != "Cast" or tree.node["dataType"] in _TIMESTAMPS):
                     yield from (time for term in self.terms(tree) if (time := time_of(term)) is not None)
 
     def identities(self) -> Iterator[Sequence[Place]]:
-        """Yield the places of the columns of each deduplication, if each column is of one place."""
+        """Yield the places of the columns of each deduplication, if each column has exactly one place."""
         for name, node in self.nodes:
             if name in _DEDUPLICATIONS:
                 terms = [self.terms(trees_of(read_expression(column))[-1]) for column in members(node.keys())]
@@ -293,14 +293,14 @@ class _Tracer:
                 yield below, [*dict.fromkeys(places)]
 
     def _alone(self, column: Any) -> Iterator[Place]:
-        """Yield the places of a column, of each source the only one: in a union of two of its columns none tells."""
+        """Yield the unique place of a column in each source; in a union of two columns of one source, none."""
         places = self.places(column)
         for place in places:
             if [one.source for one in places].count(place.source) == 1:
                 yield place
 
     def _columns_of(self, name: str, node: Any) -> Iterator[Any]:
-        """Yield the expressions by which an operator brings rows together."""
+        """Yield the expressions by which an operator groups or joins rows."""
         if name == "Aggregate":
             yield from members(node.groupingExpressions())
         elif name in _DEDUPLICATIONS:
@@ -313,11 +313,11 @@ class _Tracer:
             yield from members(node.groupingAttributes())
 
     def _joined(self, node: Any) -> Iterator[Place]:
-        """Yield the places of the columns by whose equality a join of streams brings rows together."""
+        """Yield the places of the columns in the equality conditions of a stream-stream join."""
         sides = [*_equal(node.condition().get())] if node.condition().isDefined() else []
         for one, other in sides:
             places = [*self._alone(one), *self._alone(other)]
-            # A row of a source beside itself by another column: no column tells the rows that meet.
+            # A self-join by two different columns: no column identifies the rows that match.
             yield from (
                 place for place in places if {each for each in places if each.source == place.source} == {place}
             )
@@ -328,7 +328,7 @@ def _streams(plan: Any) -> bool:
 
 
 def _equal(condition: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the two sides of each equality that a condition asks for."""
+    """Yield the two sides of each equality in a condition."""
     kind = class_of(condition)
     if kind == "And":
         for one in members(condition.children()):
@@ -339,7 +339,7 @@ def _equal(condition: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _merged(one: Any, other: Any) -> Any:
-    """Return the schema of a payload that is parsed by two schemas: the fields of both."""
+    """Return the union of the fields of a payload's two schemas."""
     if not (isinstance(one, Mapping) and isinstance(other, Mapping) and "fields" in one and "fields" in other):
         return other if one is None else one
     names = {each["name"] for each in one["fields"]}
@@ -347,7 +347,7 @@ def _merged(one: Any, other: Any) -> Any:
 
 
 def place_of(term: Term) -> Place | None:
-    """Return the place whose value a term passes on, maybe with another type; None: it passes on none."""
+    """Return the place whose value a term passes on, maybe with another type; None: no such place."""
     if term.kind == COLUMN:
         (source,), column = term.value
         return Place(source, column)
@@ -375,7 +375,7 @@ def place_of(term: Term) -> Place | None:
 
 
 def separator_of(term: Term) -> str | None:
-    """Return the separator of the parts of a text of which a term is one; None: it is none."""
+    """Return the separator of the text of which a term is a part; None: the term is no part of a text."""
     if term.kind not in _ITEMS or term.children[0].kind != "StringSplit":
         return None
     pattern, number = term.children[0].children[1], term.children[1]
@@ -386,18 +386,18 @@ def separator_of(term: Term) -> str | None:
 
 
 def _number_of(part: Term) -> int:
-    """Return the number of a part of a text, from 0."""
+    """Return the index of a part of a text, from 0."""
     return int(part.children[1].value) - (part.kind == "ElementAt")
 
 
 def _casts_in(trees: Sequence[Tree]) -> dict[int, str]:
-    """Return the types to which trees of an expression are cast, by the trees' ids."""
+    """Return the types to which an expression's trees are cast, by the trees' ids."""
     casts = (tree for tree in trees if tree.kind == "Cast" and isinstance(tree.node["dataType"], str))
     return {id(tree): cast.node["dataType"] for cast in casts for tree in cast.children}
 
 
 def _payload_of(term: Term) -> Term:
-    """Return the term of the text or bytes that a parser is given, before they are cut, trimmed and decoded."""
+    """Return the term of a parser's text or bytes, before they are cut, trimmed and decoded."""
     while term.kind in _TEXTS and term.children:
         term = term.children[0]
     return term
@@ -410,7 +410,7 @@ def _cuts_header(term: Term) -> bool:
 
 
 def time_of(term: Term) -> TracedTime | None:
-    """Return the place of an event time, and the form that the source has it in; None: it comes from no one place."""
+    """Return the place of an event time, and its format in the source; None: no unique place."""
     if (place := place_of(term)) is not None:
         return TracedTime(place)
     if term.kind == "Coalesce":
@@ -436,7 +436,7 @@ def time_of(term: Term) -> TracedTime | None:
 
 
 def strftime_of(pattern: str) -> str | None:
-    """Return a pattern of Spark's as one of `strftime`; None: it has a part that `strftime` doesn't have."""
+    """Return Spark's time pattern as a `strftime` pattern; None: a part has no `strftime` code."""
     made, pattern = "", _OPTIONAL.sub("", pattern)
     while pattern:
         part = _PART.match(pattern)
