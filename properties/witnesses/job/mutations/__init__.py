@@ -1,1 +1,1 @@
-"""Mutants of a user's job, made of its source in memory."""
+"""Mutants of a user's job, created from its source in memory."""

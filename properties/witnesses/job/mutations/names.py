@@ -1,4 +1,4 @@
-"""What mutations exchange and leave out, by name: functions and methods of Spark, of Python, and operators."""
+"""The names that mutations exchange or leave out: functions and methods of Spark and Python, and operators."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .nodes import ChangeKind
 FUNCTIONS = frozenset({"F", "f", "sf", "fn", "func", "functions"})
 """The names under which scripts import `pyspark.sql.functions`."""
 OWN_NAME = "functions"
-"""The name of `pyspark.sql.functions` in each mutant, unless its module has another meaning for it."""
+"""The name of `pyspark.sql.functions` in each mutant, unless the module uses the name otherwise."""
 JOINS = {
     "inner": ("leftOuter", "rightOuter", "fullOuter"),
     "left": ("inner", "rightOuter", "fullOuter"),
@@ -61,7 +61,7 @@ OTHER_FUNCTIONS = {
     "timestamp_millis": "timestamp_micros",
     "timestamp_seconds": "timestamp_millis",
 }
-"""Functions of Spark that are taken for each other: of the other direction, or of another unit."""
+"""Spark functions that are easily confused: the opposite direction, or another unit."""
 OF_PYTHON = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "list"}
 SMALLER_TYPES = {
     "bigint": "int",
@@ -75,13 +75,13 @@ SMALLER_TYPES = {
 NO_RESULT = frozenset(
     {"awaitTermination", "awaitAnyTermination", "processAllAvailable", "stop", "print", "show", "start", "toTable"}
 )
-"""Functions and methods without which a script has the same result, or starts no query."""
+"""Functions and methods that don't affect a script's result, or without which the script starts no query."""
 WITH_SQL = frozenset({"where", "filter", "expr", "selectExpr", "sql", "execute", "executemany"})
-"""Functions and methods whose texts are SQL."""
+"""Functions and methods with SQL arguments."""
 VALUES_OF = frozenset({"lit", "isin", "eqNullSafe"})
-"""Functions and methods whose texts are values."""
+"""Functions and methods with text values as arguments."""
 STEPS = frozenset({"where", "filter", "distinct", "fillna", "dropna", "drop", "withWatermark", "option"})
-"""Methods of a DataFrame, its reader or writer that a mutant leaves out, beside deduplications."""
+"""Methods of a DataFrame, its reader or its writer that a mutant leaves out, in addition to deduplications."""
 DEDUPLICATIONS = frozenset({"dropDuplicates", "drop_duplicates", "dropDuplicatesWithinWatermark"})
 OTHER_STEPS = {"dropDuplicates": "dropDuplicatesWithinWatermark", "dropDuplicatesWithinWatermark": "dropDuplicates"}
 BY_COLUMNS = frozenset({"groupBy", "groupby", "select", "agg", *DEDUPLICATIONS})
@@ -93,11 +93,11 @@ OTHER_METHODS: Mapping[str, tuple[str, ChangeKind]] = {
     "desc": ("asc", "order"),
 }
 MODES = {"append": "overwrite", "overwrite": "append", "complete": "update", "update": "append"}
-"""The modes of a writer that are taken for each other."""
+"""Writer modes that are easily confused."""
 BY_POSITION = frozenset({"collect", "toLocalIterator", "toDF", "union", "unionAll", "insertInto"})
-"""Methods that take columns by their position in place of their names."""
+"""Methods that match columns by position instead of name."""
 OUT = frozenset({"collect", "toLocalIterator", "toPandas", "write"})
-"""Methods and attributes of a batch by which its rows leave Spark, or are written."""
+"""Methods and attributes of a batch that collect or write its rows."""
 OTHER_OPERATORS: Mapping[type[cst.CSTNode], type[cst.CSTNode]] = {
     cst.LessThan: cst.LessThanEqual,
     cst.LessThanEqual: cst.LessThan,

@@ -1,4 +1,4 @@
-"""Parts of a job's source: a change of one place, and what is asked of nodes and made of them."""
+"""Changes of a single place of a job's source, and helpers for syntax nodes."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ ChangeKind: TypeAlias = Literal[
     "statement",
     "order",
 ]
-"""The kinds of mutations, by which a report advises how to notice one."""
+"""The kinds of mutations; a report's advice depends on the kind."""
 Expression = TypeVar("Expression", bound=cst.BaseExpression)
 Text: TypeAlias = cst.SimpleString | cst.FormattedString
 _FILLED = re.compile(r"__filled_(\d+)__")
 
 
 class CodeEdit(NamedTuple):
-    """A change of one place of a module.
+    """A change of a single place in a module.
 
     Attributes:
-        node: The node that is replaced.
-        replacement: The node in its place.
+        node: The replaced node.
+        replacement: The new node.
         line: Its line.
-        kind: What it changes.
-        shown: The code before and after it, if the nodes are more than what it changes.
+        kind: The kind of the change.
+        shown: The code before and after the change, if the nodes contain more than the change.
     """
 
     node: cst.CSTNode
@@ -48,7 +48,7 @@ class CodeEdit(NamedTuple):
 
 
 def text_of(node: cst.CSTNode) -> str | None:
-    """Return the text of a string, with a name for each expression of an f-string; None: it is none."""
+    """Return the text of a string, with a name for each expression of an f-string; None: not a string."""
     if isinstance(node, cst.SimpleString):
         text = node.evaluated_value
         return text if isinstance(text, str) else None
@@ -62,24 +62,24 @@ def text_of(node: cst.CSTNode) -> str | None:
 
 
 def with_text(node: Text, text: str) -> cst.BaseExpression:
-    """Return a string with another text, and with the expressions of an f-string where their names stand."""
+    """Return a string with another text, with an f-string's expressions in place of their names."""
     if isinstance(node, cst.FormattedString):
         parts: list[cst.BaseFormattedStringContent] = []
         for number, part in enumerate(_FILLED.split(text)):
             parts.append(node.parts[int(part)] if number % 2 else cst.FormattedStringText(part))
         return node.with_changes(parts=[part for part in parts if getattr(part, "value", True)])
-    if node.raw_value == node.evaluated_value:  # without escapes, so that the same quotes serve
+    if node.raw_value == node.evaluated_value:  # without escapes, so that the same quotes fit
         return node.with_changes(value=f"{node.prefix}{node.quote}{text}{node.quote}")
     return cst.SimpleString(repr(text))
 
 
 def only_text(node: cst.Call) -> Any:
-    """Return the text that a call is given as its only argument; None: it is given something else."""
+    """Return the text of a call's only argument; None: another argument."""
     return text_of(node.args[0].value) if len(node.args) == 1 else None
 
 
 def names_in(arguments: Sequence[cst.Arg]) -> list[str]:
-    """Return the columns that a call is given by their names, each by itself or in a list."""
+    """Return the columns that a call names, as single arguments or in a list."""
     names: list[str] = []
     for argument in arguments:
         given = argument.value
@@ -89,19 +89,19 @@ def names_in(arguments: Sequence[cst.Arg]) -> list[str]:
 
 
 def ended(arguments: Sequence[cst.Arg]) -> list[cst.Arg]:
-    """Return arguments with a comma between them, and none behind."""
+    """Return arguments with commas between them, without a trailing comma."""
     return [one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in arguments]
 
 
 def without(listed: Sequence[Any], number: int) -> list[Any]:
-    """Return arguments, elements or items without one of them, and with no comma behind the last."""
+    """Return arguments, elements or items without one of them, and without a trailing comma."""
     fewer = [element for index, element in enumerate(listed) if index != number]
     fewer[-1] = fewer[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
     return fewer
 
 
 def dotted(node: cst.BaseExpression) -> str:
-    """Return a name with dots; an empty text for anything else."""
+    """Return a dotted name; an empty text for other expressions."""
     if isinstance(node, cst.Name):
         return node.value
     if isinstance(node, cst.Attribute) and (before := dotted(node.value)):

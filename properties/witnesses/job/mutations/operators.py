@@ -1,4 +1,4 @@
-"""Mutation operators: small changes of a job's source that a test of it should notice."""
+"""Mutation operators: small changes of a job's source that its tests should detect."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ _NOTHING = cst.SimpleWhitespace("")
 
 
 class FunctionNames(NamedTuple):
-    """How a module names functions of Spark.
+    """The names of Spark's functions in a module.
 
     Attributes:
         modules: The names of `pyspark.sql.functions`.
-        bare: The functions that are imported by name, each by its name in the module.
+        bare: The functions imported by name, by their names in the module.
     """
 
     modules: frozenset[str] = FUNCTIONS
     bare: Mapping[str, str] = {}
 
     def named(self, function: cst.BaseExpression) -> str | None:
-        """Return the name of a function of Spark; None: it is none of Spark's."""
+        """Return the name of a Spark function; None: another function."""
         if isinstance(function, cst.Name):
             return self.bare.get(function.value)
         if isinstance(function, cst.Attribute) and dotted(function.value) in self.modules:
@@ -69,21 +69,21 @@ class FunctionNames(NamedTuple):
         return None
 
     def exchanged(self, node: cst.Call, name: str) -> cst.Call:
-        """Return a call of another function of Spark."""
+        """Return a call of another Spark function."""
         if isinstance(node.func, cst.Attribute):
             return called(node, name)
         return node.with_changes(func=cst.Attribute(cst.Name(OWN_NAME), cst.Name(name)))
 
 
 class Changes(ReturnChanges):
-    """Collects the changes of the code that it visits.
+    """Collects the changes of the visited code.
 
     Args:
-        alike: For each column of the inputs, the others of the same type.
-        values: The columns of the inputs that are no key.
-        functions: How the module names functions of Spark.
-        with_options: Whether options are left out: those of a query's writer, if its sink is run.
-        returned: The DataFrame that the job returns; None: it is a sink or a script.
+        alike: For each column of the inputs, the other columns of the same type.
+        values: The columns of the inputs that aren't keys.
+        functions: The names of Spark's functions in the module.
+        with_options: Whether to leave out options: those of a query's writer, if its sink is run.
+        returned: The DataFrame that the job returns; None: the job is a sink or a script.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Changes(ReturnChanges):
             self._statement(node, text)
 
     def _statement(self, node: Text, text: str) -> None:
-        """Change a statement of SQL, wherever it stands."""
+        """Change an SQL statement at any place."""
         if is_statement(text):
             for other, kind in (*other_statements(text), *other_sql(text)):
                 self.add(node, with_text(node, other), kind)
@@ -130,7 +130,7 @@ class Changes(ReturnChanges):
             super().visit_Call(node)
 
     def visit_Attribute(self, node: cst.Attribute) -> None:
-        """Let no row of a batch be written twice."""
+        """Remove the protection against a repeated write of a batch."""
         is_file = node.attr.value == "write" and not isinstance(self.parent(node), cst.Attribute)
         if node.attr.value in OUT and not is_file:
             self.add(node.value, method_of(node.value, "distinct"), "step", node.attr)
@@ -147,7 +147,7 @@ class Changes(ReturnChanges):
         return isinstance(node, cst.Call) and self.functions.named(node.func) in ("col", "column")
 
     def _function(self, node: cst.Call, name: str) -> None:
-        """Change a call of a function of Spark."""
+        """Change a call of a Spark function."""
         for other in AGGREGATES.get(name, ()):
             if not (name == "count" and only_text(node) == "*"):
                 self.add(node, self.functions.exchanged(node, other), "aggregate")
@@ -211,11 +211,11 @@ class Changes(ReturnChanges):
         return len(names) == len(node.args) and not any("." in name or "*" in name for name in names)
 
     def _exchange(self, node: cst.Call, function: cst.Attribute) -> None:
-        """Change the order of two steps, such as a filter and a deduplication, or a watermark and a deduplication."""
+        """Swap two steps, such as a filter and a deduplication, or a watermark and a deduplication."""
         before = function.value
         if isinstance(before, cst.Call) and isinstance(before.func, cst.Attribute):
             first, second = before.func.attr.value, function.attr.value
-            within = "dropDuplicatesWithinWatermark"  # which can't be ahead of its watermark
+            within = "dropDuplicatesWithinWatermark"  # a deduplication needs its watermark first
             others = STEPS - {"withWatermark"} if within in (first, second) else STEPS
             if {first, second} & DEDUPLICATIONS and {first, second} & others:
                 inner = node.with_changes(func=function.with_changes(value=before.func.value))
@@ -231,7 +231,7 @@ class Changes(ReturnChanges):
             self.add(node, node.with_changes(args=without(node.args, number)), "column", node.args[number])
 
     def _other_order(self, node: cst.Call) -> None:
-        """Exchange two columns in a row, if what follows takes them by their position."""
+        """Swap two adjacent columns, if the next step matches columns by position."""
         after: cst.CSTNode = node
         while isinstance(after := self.parent(after), (cst.Attribute, cst.Call)):
             if isinstance(after, cst.Attribute) and after.attr.value in BY_POSITION:
@@ -244,7 +244,7 @@ class Changes(ReturnChanges):
                 return
 
     def _without_nulls(self, node: cst.Call, function: cst.Attribute, keys: Sequence[cst.Arg]) -> None:
-        """Leave out the rows with a null among the columns of a grouping, a deduplication or a join."""
+        """Leave out the rows with a null in a column of a grouping, a deduplication or a join."""
         names = [name for name in names_in(keys) if "." not in name]
         if names:
             subset = ", ".join(f'"{name}"' for name in names)
@@ -255,7 +255,7 @@ class Changes(ReturnChanges):
     def _other_join(self, node: cst.Call) -> None:
         given = [argument for argument in node.args if argument.keyword is None or argument.keyword.value == "how"]
         how = next((one for one in given if one.keyword is not None), given[2] if len(given) > 2 else None)
-        if how is None and len(node.args) == 2:  # `inner`, the default
+        if how is None and len(node.args) == 2:  # `inner` is the default
             more = cst.Arg(cst.SimpleString('"leftOuter"'), cst.Name("how"), cst.AssignEqual(*[_NOTHING] * 2))
             self.add(node, node.with_changes(args=[*node.args, more]), "join")
         if how is not None and isinstance(how.value, cst.SimpleString):
@@ -271,7 +271,7 @@ class Changes(ReturnChanges):
             self._other_keys(node, argument.value)
 
     def _other_keys(self, node: cst.Call, given: cst.BaseExpression) -> None:
-        """Join by another column of the same type on the left."""
+        """Join by another left column of the same type."""
         listed = [element.value for element in given.elements] if isinstance(given, (cst.List, cst.Tuple)) else [given]
         for key in listed:
             name = text_of(key)
@@ -284,7 +284,7 @@ class Changes(ReturnChanges):
                     self.add(node, joined.with_changes(args=args), "column", key)
 
     def _named(self, given: Iterable[cst.BaseExpression]) -> None:
-        """Take another column of the same type for each that is given by its name."""
+        """Replace each named column by another column of the same type."""
         for name in given:
             if isinstance(name, cst.SimpleString) and (text := text_of(name)) is not None:
                 for other in self.alike.get(text, ())[:1]:
@@ -299,7 +299,7 @@ class Changes(ReturnChanges):
                     self.add(name, cst.parse_expression(f'{OWN_NAME}.col("{other}").alias("{text}")'), "column")
 
     def _other_columns(self, node: cst.Call) -> None:
-        """Deduplicate by all columns, by one column more, and by another column of the same type."""
+        """Deduplicate by all columns, by an additional column, and by another column of the same type."""
         if len(node.args) != 1 or not isinstance(listed := node.args[0].value, cst.List):
             return
         self.add(node, node.with_changes(args=[]), "column")
@@ -311,7 +311,7 @@ class Changes(ReturnChanges):
         self._named([element.value for element in listed.elements])
 
     def _other_windows(self, node: cst.Call) -> None:
-        """Let windows slide by half their size, and begin beside its multiples; or not, if they do."""
+        """Make windows slide by half their size, start at an offset, or undo either."""
         if len(node.args) < 2 or not isinstance(size := node.args[1].value, cst.SimpleString):
             return
         if len(node.args) > 2:
@@ -320,7 +320,7 @@ class Changes(ReturnChanges):
         try:
             size_us = microseconds_of("", str(size.evaluated_value))
         except BadInput:
-            return  # it has no fixed length
+            return  # a size without a fixed length
         half_ms = size_us // 2_000
         text = f"{half_ms} milliseconds" if half_ms % 1_000 else duration(1_000 * half_ms)
         half = cst.Arg(cst.SimpleString(f'"{text}"'))
@@ -337,7 +337,7 @@ class Changes(ReturnChanges):
             self.add(kind, with_text(kind, smaller), "number")
 
     def _texts(self, node: cst.Call, name: str) -> None:
-        """Change the texts that a call is given: SQL, or values."""
+        """Change a call's texts: SQL, or values."""
         for argument in node.args:
             given = argument.value
             if isinstance(given, (cst.SimpleString, cst.FormattedString)) and (text := text_of(given)) is not None:

@@ -1,4 +1,4 @@
-"""Changes of a job's Python: comparisons, conditions, arithmetic and statements."""
+"""Changes of a job's Python code: comparisons, conditions, arithmetic and statements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .nodes import ChangeKind, CodeEdit, dotted, in_parentheses, text_of, with_t
 
 
 class PythonChanges(cst.CSTVisitor):
-    """Collects the changes of the Python that it visits."""
+    """Collects the changes of the visited Python code."""
 
     METADATA_DEPENDENCIES = (PositionProvider, ParentNodeProvider)
 
@@ -28,7 +28,7 @@ class PythonChanges(cst.CSTVisitor):
         at: cst.CSTNode | None = None,
         shown: tuple[cst.CSTNode, cst.CSTNode] | None = None,
     ) -> None:
-        """Take a change: a node, the node in its place, and where it is shown."""
+        """Record a change: a node, its replacement, and the shown code."""
         if isinstance(replacement, (cst.BinaryOperation, cst.BooleanOperation, cst.Comparison, cst.UnaryOperation)):
             replacement = replacement if replacement.lpar else in_parentheses(replacement)
         if (
@@ -36,12 +36,12 @@ class PythonChanges(cst.CSTVisitor):
             and isinstance(node, cst.BaseExpression)
             and not replacement.lpar
         ):
-            replacement = replacement.with_changes(lpar=node.lpar, rpar=node.rpar)  # it may go on in the next line
+            replacement = replacement.with_changes(lpar=node.lpar, rpar=node.rpar)  # a continued line
         line = self.get_metadata(PositionProvider, at or node).start.line
         self.found.append(CodeEdit(node, replacement, line, kind, shown))
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode:
-        """Return the node whose child a node is."""
+        """Return the parent of a node."""
         parent: cst.CSTNode = self.get_metadata(ParentNodeProvider, node)
         return parent
 
@@ -101,20 +101,20 @@ class PythonChanges(cst.CSTVisitor):
             self.add(node, cst.Name("False" if node.value == "True" else "True"), "condition")
 
     def _is_strict(self, node: cst.Name) -> bool:
-        """Whether a name is the `strict=` of `zip`, which changes no result."""
+        """Return whether a name is the `strict=` of `zip`, which changes no result."""
         argument = self.parent(node)
         return isinstance(argument, cst.Arg) and argument.keyword is not None and argument.keyword.value == "strict"
 
     def visit_If(self, node: cst.If) -> None:
         is_not = isinstance(node.test, cst.UnaryOperation) and isinstance(node.test.operator, cst.Not)
-        if not is_not and not isinstance(node.test, cst.Comparison):  # which are changed by themselves
+        if not is_not and not isinstance(node.test, cst.Comparison):  # they have changes of their own
             self.add(node.test, cst.UnaryOperation(cst.Not(), in_parentheses(node.test)), "condition")
         if node.orelse is None and _is_guard(node.body):
             nothing = cst.SimpleStatementLine([cst.Pass()])
             self.add(node, nothing, "condition", shown=(_headline(node), cst.Pass()))
 
     def visit_With(self, node: cst.With) -> None:
-        """Leave out what a `with` enters without a name, such as a lock or a transaction."""
+        """Leave out a `with` item without a name, such as a lock or a transaction."""
         for number, item in enumerate(node.items):
             if item.asname is None:
                 fewer: cst.With | cst.If = cst.If(cst.Name("True"), node.body)
@@ -134,7 +134,7 @@ class PythonChanges(cst.CSTVisitor):
             self.add(statement, cst.Pass(), "statement")
 
     def visit_IndentedBlock(self, node: cst.IndentedBlock) -> None:
-        """Exchange two statements in a row that call methods of the same object."""
+        """Swap two adjacent statements that call methods of the same object."""
         for number, (one, other) in enumerate(zip(node.body, node.body[1:], strict=False)):
             first, second = _call_of(one), _call_of(other)
             if first is None or second is None or first[0] != second[0] or first[1] & _names_in(other):
@@ -151,7 +151,7 @@ def _other(operator: cst.CSTNode) -> cst.CSTNode | None:
 
 
 def _is_guard(body: cst.BaseSuite) -> bool:
-    """Whether a block only leaves what it is in."""
+    """Return whether a block only leaves its loop or function."""
     lines: Sequence[cst.CSTNode] = body.body
     if isinstance(body, cst.IndentedBlock) and len(lines) == 1 and isinstance(lines[0], cst.SimpleStatementLine):
         lines = lines[0].body
@@ -159,13 +159,13 @@ def _is_guard(body: cst.BaseSuite) -> bool:
 
 
 def _headline(node: cst.If | cst.With) -> cst.CSTNode:
-    """Return a statement whose block is left out."""
+    """Return a statement without its block."""
     suite = cst.SimpleStatementSuite([cst.Expr(cst.Ellipsis())])
     return node.with_changes(body=suite, leading_lines=[])
 
 
 def _call_of(statement: cst.CSTNode) -> tuple[str, set[str]] | None:
-    """Return the object whose method a statement calls, and the names that it sets; None: it is no such call."""
+    """Return the object whose method a statement calls, and the assigned names; None: another statement."""
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
         return None
     part, names = statement.body[0], set[str]()

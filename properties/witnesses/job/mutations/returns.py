@@ -13,11 +13,11 @@ from .python import PythonChanges
 
 
 class Returned(NamedTuple):
-    """The DataFrame that a job returns.
+    """The returned DataFrame of a job.
 
     Attributes:
-        job: The name of the function that returns it.
-        may_repeat: Whether it may have a row twice: the job neither groups nor deduplicates.
+        job: The name of the job's function.
+        may_repeat: Whether the result may contain duplicates, because the job neither groups nor deduplicates.
         may_have_nulls: Whether a value of the inputs may be null.
         inputs: The columns of each input, by the name of the job's parameter.
     """
@@ -29,11 +29,11 @@ class Returned(NamedTuple):
 
 
 class ReturnChanges(PythonChanges):
-    """Collects the changes of the DataFrame that a job returns, besides those of its Python.
+    """Collects the changes of the DataFrame that a job returns, in addition to changes of its Python code.
 
     Args:
-        alike: For each column of the inputs, the others of the same type.
-        returned: The DataFrame that the job returns; None: it is a sink or a script.
+        alike: For each column of the inputs, the other columns of the same type.
+        returned: The DataFrame that the job returns; None: the job is a sink or a script.
     """
 
     def __init__(self, alike: Mapping[str, Sequence[str]], returned: Returned | None = None) -> None:
@@ -41,11 +41,11 @@ class ReturnChanges(PythonChanges):
         self.alike, self.returned = alike, returned
 
     def visit_Return(self, node: cst.Return) -> None:
-        """Leave out rows that have a null, or that come again; take another column of the same type."""
+        """Leave out rows with a null, or duplicates; use another column of the same type."""
         rows, returned = node.value, self.returned
         if rows is None or returned is None or not self._is_in(node, returned.job):
             return
-        bare = rows.with_changes(lpar=[], rpar=[])  # `add` puts what is made of them in the same parentheses
+        bare = rows.with_changes(lpar=[], rpar=[])  # `add` puts the replacement in the same parentheses
         if returned.may_have_nulls:
             self.add(rows, method_of(bare, "dropna"), "null")
         if returned.may_repeat:
@@ -57,14 +57,14 @@ class ReturnChanges(PythonChanges):
                 self.add(rows, changed, "column")
 
     def _is_in(self, node: cst.CSTNode, name: str) -> bool:
-        """Whether a node is in a module's function, and in no function within it."""
+        """Return whether a node is in a module's function, and not in a nested function."""
         while not isinstance(node := self.parent(node), cst.FunctionDef):
             pass
         return node.name.value == name and isinstance(self.parent(node), cst.Module)
 
 
 def _with_all_columns_of(rows: cst.BaseExpression) -> str:
-    """Return the name whose columns a DataFrame has: it is made by steps that keep them; or an empty text."""
+    """Return the name of the DataFrame whose columns a DataFrame keeps through its steps; or an empty text."""
     while isinstance(rows, cst.Call) and isinstance(rows.func, cst.Attribute):
         if rows.func.attr.value not in (STEPS | DEDUPLICATIONS) - {"drop"}:
             return ""

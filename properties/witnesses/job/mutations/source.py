@@ -1,4 +1,4 @@
-"""Mutants of a job: its source, in which one place is changed, run as a module of its own. No file is written."""
+"""Mutants of a job: its source with a single change, run as a separate module. No file is written."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from .returns import Returned
 
 SPARKS = "pyspark.sql.functions"
 MAX_SHOWN = 60
-"""Longer code of a mutant is shown only where it differs,"""
+"""Of longer code, a mutant shows only the difference,"""
 BESIDE = 16
-"""with so many characters before and behind."""
+"""with this number of characters before and after it."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Mutant:
     Attributes:
         file: The name of the job's file.
         line: The line of the change.
-        kind: What it changes.
-        before: The code as it is.
+        kind: The kind of the change.
+        before: The original code.
         after: The code of the mutant.
         make: Runs the changed source, and returns the changed function.
     """
@@ -64,10 +64,10 @@ class JobSource:
 
     Attributes:
         path: The module's file.
-        text: Its text.
+        text: The file's text.
         module: The module's name.
-        name: The function's name in it; empty: the module is a script.
-        script: The script itself, or the script whose function it is; None: the function is a job.
+        name: The function's name in the module; empty: the module is a script.
+        script: The script itself, or the script of the function; None: the function is a job.
     """
 
     path: str
@@ -81,7 +81,7 @@ class JobSource:
         """Find the source of a function.
 
         Raises:
-            BadInput: It can't be found, or the function can't be found in its module by its name.
+            BadInput: The source can't be found, or doesn't define the function by its name.
         """
         inner = inspect.unwrap(function)
         name = getattr(inner, "__qualname__", "")
@@ -98,7 +98,7 @@ class JobSource:
         """Find the source of a script.
 
         Raises:
-            BadInput: It is a function, whose source can't be found.
+            BadInput: The script is a function without source.
         """
         if callable(script.source):
             return replace(cls.of(script.source), script=script)
@@ -107,13 +107,13 @@ class JobSource:
 
     @property
     def has_loops(self) -> bool:
-        """Whether the module has a loop that a mutant may never leave."""
+        """Return whether the module contains a loop that a mutant may never leave."""
         return any(isinstance(node, ast.While) for node in ast.walk(ast.parse(self.text)))
 
     def run(self, text: str) -> Any:
-        """Run a text as a module that no import finds, so that workers are sent its functions; return the function.
+        """Run a text as a module that can't be imported, so that workers receive its functions; return the function.
 
-        A script isn't run yet: it is returned with the text.
+        A script isn't run yet: the result is the script with the text.
         """
         from pyspark.sql import functions
 
@@ -138,12 +138,12 @@ class JobSource:
         static: Mapping[str, pa.Table] = MappingProxyType({}),
         returns_rows: bool = False,
     ) -> list[Mutant]:
-        """Return the mutants of the function, and of what it uses in its module.
+        """Return the mutants of the function, and of the names that it uses in its module.
 
         Args:
-            sources: The inputs of the job, whose columns of one type are exchanged.
-            static: Its tables that don't change, whose columns are exchanged, too.
-            returns_rows: Whether the function returns a DataFrame, whose rows are changed; a sink returns a query.
+            sources: The job's inputs; columns of the same type are exchanged.
+            static: Its static tables, whose columns are exchanged too.
+            returns_rows: Whether the function returns a DataFrame, so its rows are changed; a sink returns a query.
         """
         given = [source.schema if source.has_payload else source.wire_schema for source in sources]
         schemas = given + [table.schema for table in static.values()]
@@ -168,7 +168,7 @@ class JobSource:
         return [*made.values()]
 
     def _may_repeat(self, reached: Set[str]) -> bool:
-        """Whether a result may have a row twice: the code that is reached neither groups nor deduplicates."""
+        """Return whether a result may contain duplicates: the reached code neither groups nor deduplicates."""
         code = [statement for statement in ast.parse(self.text).body if reached & {*_defined(statement)}]
         nodes = (node for statement in code for node in ast.walk(statement))
         return not any(isinstance(node, ast.Attribute) and node.attr in BY_KEYS | {"distinct"} for node in nodes)
@@ -185,7 +185,7 @@ class JobSource:
 
 
 def _apart(before: str, after: str) -> tuple[str, str]:
-    """Return two texts without most of what they begin and end with alike, if they are long."""
+    """Return two long texts without most of their common prefix and suffix."""
     if max(len(before), len(after)) <= MAX_SHOWN:
         return before, after
     begin = _alike_at_first(before, after)
@@ -199,7 +199,7 @@ def _apart(before: str, after: str) -> tuple[str, str]:
 
 
 def _alike_at_first(one: str, other: str) -> int:
-    """Return the number of characters by which two texts begin alike."""
+    """Return the length of the common prefix of two texts."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
@@ -210,7 +210,7 @@ def _of_inputs(sources: Sequence[Source]) -> tuple[bool, Mapping[str, Sequence[s
 
 
 def _alike(schemas: Sequence[pa.Schema]) -> Mapping[str, Sequence[str]]:
-    """Return for each column the others of the same type in its input or table; of a number, or else, other numbers."""
+    """Return other columns of the same type in each column's input or table, or other numbers for a number."""
 
     def others(schema: pa.Schema, field: pa.Field) -> list[str]:
         beside = [other for other in schema if other.name != field.name]
@@ -226,7 +226,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def functions_of(text: str) -> FunctionNames:
-    """Return how a module names functions of Spark, by its imports."""
+    """Return the names of Spark's functions in a module, from its imports."""
     modules, bare = {*FUNCTIONS}, dict[str, str]()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and node.module == SPARKS:
@@ -253,7 +253,7 @@ def _names_of(statement: cst.CSTNode) -> set[str]:
 
 
 def _reached(text: str, root: str) -> set[str]:
-    """Return the names of a module that a function of it uses, at any depth, with its own."""
+    """Return the names of a module that its function uses at any depth, including its own name."""
     uses: dict[str, set[str]] = {}
     for statement in ast.parse(text).body:
         for name in _defined(statement):

@@ -1,4 +1,4 @@
-"""Changes of texts in a job's source: durations, schemas, conditions and statements of SQL."""
+"""Changes of texts in a job's source: durations, schemas, conditions and SQL statements."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SQL = _patterns(
     (r"(?<=\s)desc\b(?=\s*(?:,|\)|$|nulls\b|limit\b|rows\b))", "ASC", "order"),
     *((rf"\b{name}(?=\((?!\*))", others[0].upper(), "aggregate") for name, others in AGGREGATES.items()),
 )
-"""Parts of SQL, what they are replaced by, and the kind of the change."""
+"""Parts of SQL, their replacements, and the kind of the change."""
 _END = r"(?=\s+(?:group|order|having|limit|union|window|qualify|returning)\b|\s*[);]|\s*$)"
 """The end of a condition in a statement."""
 _STATEMENT = re.compile(
@@ -74,7 +74,7 @@ _STATEMENTS = _patterns(
     (r"(\bon\s+conflict\b(?:\s*\([^()]*\))?\s+do\s+)update\s+set\s.+", r"\1NOTHING", "statement"),
     (r"\s+on\s+(?:conflict|duplicate\s+key)\b.+", "", "statement"),
 )
-"""Parts of statements of SQL, what they are replaced by, and the kind of the change."""
+"""Parts of SQL statements, their replacements, and the kind of the change."""
 _SET = re.compile(r"\bset\s(?:(?!\b(?:where|when)\b).)+", re.IGNORECASE | re.DOTALL)
 _WHEN = re.compile(r"\bwhen\s+(?:not\s+)?matched\b(?:(?!\bwhen\s+(?:not\s+)?matched\b).)+", re.IGNORECASE | re.DOTALL)
 _INTO = re.compile(r"(\binto\s+[\w.`]+\s*\()([^()]+)\)", re.IGNORECASE)
@@ -85,7 +85,7 @@ _TEXT = re.compile(r"'([^']*)'")
 
 
 def other_sql(text: str) -> Iterator[tuple[str, ChangeKind]]:
-    """Yield the changes of a condition or an expression in SQL, other than those of its intervals, with their kinds."""
+    """Yield the changes of an SQL condition or expression, apart from its intervals, with their kinds."""
     ranges = [*_BETWEEN.finditer(text)]
     for found in ranges:
         value, least, most = found.groups()
@@ -105,12 +105,12 @@ def other_sql(text: str) -> Iterator[tuple[str, ChangeKind]]:
 
 
 def is_statement(text: str) -> bool:
-    """Whether a text is a statement of SQL."""
+    """Return whether a text is an SQL statement."""
     return _STATEMENT.match(text) is not None
 
 
 def other_statements(text: str) -> Iterator[tuple[str, ChangeKind]]:
-    """Yield the changes of a statement of SQL which aren't those of an expression, with their kinds."""
+    """Yield the changes of an SQL statement outside its expressions, with their kinds."""
     yield from _exchanged(text, _STATEMENTS)
     for found in _CONDITION.finditer(text):
         if not _BETWEEN.search(found[1]):
@@ -127,7 +127,7 @@ def other_statements(text: str) -> Iterator[tuple[str, ChangeKind]]:
 
 
 def other_schemas(text: str) -> Iterator[str]:
-    """Yield a schema, such as `user string, amount bigint`, with a smaller type for each field that has one."""
+    """Yield a schema, such as `user string, amount bigint`, with a smaller type for each field, where possible."""
     fields = [*_FIELD.finditer(text)]
     if _SCHEMA.fullmatch(text) and all(found[1].lower().partition("(")[0] in {*_TYPES, "decimal"} for found in fields):
         for found in fields:
@@ -136,16 +136,16 @@ def other_schemas(text: str) -> Iterator[str]:
 
 
 def smaller_type(name: str) -> str | None:
-    """Return a type with fewer values than another; None: none is known."""
+    """Return a type with fewer values than another type; None: no such type is known."""
     if (scale := _DECIMAL.fullmatch(name.lower())) is not None:
         return f"{scale[1]}{int(scale[2]) - 1}{scale[3]}"
     return SMALLER_TYPES.get(name.lower())
 
 
 def other_durations(text: str) -> Iterator[str]:
-    """Yield a duration, or an interval in an expression: one more, one less, a thousand times it, in a smaller unit.
+    """Yield a duration or interval with the number plus 1, minus 1 and times 1000, and with a smaller unit.
 
-    Of `1 hour`, one more and one less of the smaller unit, too.
+    `1 hour` also gets one smaller unit more and less.
     """
     if (whole := _DURATION.fullmatch(text.strip())) is not None:
         try:
@@ -168,7 +168,7 @@ def other_durations(text: str) -> Iterator[str]:
 
 
 def _smaller_unit(unit: str) -> str:
-    """Return a unit's smaller neighbour, in capitals if it is; the unit itself if there is none."""
+    """Return the next smaller unit, in the same case; the unit itself if no unit is smaller."""
     return _UNIT.sub(lambda found: _in_case(found[1], _UNITS[found[1].lower()][0]), unit)
 
 
@@ -194,7 +194,7 @@ def _exchanged(text: str, patterns: _Replaced) -> Iterator[tuple[str, ChangeKind
 
 
 def _fewer(text: str) -> Iterator[str]:
-    """Yield several conditions without each of them."""
+    """Yield several conditions, each time without one of them."""
     parts = _AND.split(text)
     for number in range(len(parts) if len(parts) > 1 else 0):
         yield " AND ".join(part for index, part in enumerate(parts) if index != number)
