@@ -1,1 +1,1 @@
-"""A job's plan, and the facts read from it: its operators, comparisons, grouping, and its use of tables."""
+"""A job's plan and its facts: operators, comparisons, grouping, and use of tables."""

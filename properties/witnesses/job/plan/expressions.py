@@ -1,4 +1,4 @@
-"""The expressions of a plan as trees, and their comparisons with constants, followed back to the columns of inputs."""
+"""The expressions of a plan as trees, and their comparisons with constants, traced back to input columns."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ JsonExpression: TypeAlias = Sequence[Mapping[str, Any]]
 DELAY_MS = "spark.watermarkDelayMs"
 """The metadata of a column with a watermark."""
 MAX_TERMS = 200
-"""The most terms of a comparison; one of more is left out."""
+"""The largest number of terms in a comparison; larger comparisons are left out."""
 MAX_DEPTH = 100
 _CAPS = {"Least": "LessThan", "Greatest": "GreaterThan"}
-"""The comparisons that a least or greatest of two makes."""
+"""The comparisons in a least or greatest of two values."""
 
 
 def read_expression(expression: Any) -> JsonExpression:
     """Return an expression's nodes, parents first, each with the name of its class."""
     nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
-    # A subquery's reference to a column outside of it counts as the column.
+    # A subquery's reference to an outer column counts as the column.
     each = (column for node in nodes for column in (node["e"] if node["class"].endswith(".OuterReference") else [node]))
     return [{**node, "class": node["class"].rpartition(".")[2]} for node in each]
 
@@ -55,17 +55,17 @@ def trees_of(expression: JsonExpression) -> list[Tree]:
 
 
 class _TooLarge(Exception):
-    """A comparison has too many terms."""
+    """A comparison contains too many terms."""
 
 
 class TermReader:
     """Reads trees as terms of the columns of streaming sources.
 
     Args:
-        given: By the id of a source's column, the names of all columns of the source, and its own.
-        made: By the id of a column that an operator makes, its expression.
-        beside: By the id of a union's column, the ids of the columns that it has from the second input, the third, …
-        index: The index of the union's input that is followed; where there are fewer, the first.
+        given: The names of all columns of the source, and the column's own name, by the id of a source's column.
+        made: The expression of a column that an operator computes, by the column's id.
+        beside: The ids of the columns in a union's second, third, … input, by the id of the union's column.
+        index: The index of the followed input of a union; the first input if the union is smaller.
         zone: The session's time zone.
     """
 
@@ -81,7 +81,7 @@ class TermReader:
         self.count = 0
 
     def comparison(self, tree: Tree, definitions: Sequence[Tree]) -> Term | None:
-        """Return a tree as a comparison of columns with constants; None: it is none."""
+        """Return a tree as a comparison of columns with constants; None: another expression."""
         term = self.read(tree, definitions)
         if term is None:
             return None
@@ -90,7 +90,7 @@ class TermReader:
         return term if is_comparison(term) else None
 
     def read(self, tree: Tree, definitions: Sequence[Tree] = ()) -> Term | None:
-        """Return a tree as a term; None: it is too large, or has a literal of a type that isn't read."""
+        """Return a tree as a term; None: the tree is too large, or contains a literal of an unsupported type."""
         self.count = 0
         try:
             return self._term(tree, definitions)
@@ -120,7 +120,7 @@ class TermReader:
             return Term("Field", children, name if isinstance(name, str) else None)
         if kind == "Cast" and not isinstance(node["dataType"], str):
             return Term("CastOfNested", children)
-        named = node.get("dataType")  # of a nested type it is an object
+        named = node.get("dataType")  # a nested type is an object
         return Term(kind, children, named if isinstance(named, str) else None, zone if isinstance(zone, str) else None)
 
     def _column(self, number: int, depth: int) -> Term:
@@ -133,7 +133,7 @@ class TermReader:
         if number in self.made:
             alias = self.made[number]
             term = self._term(alias.children[0], (), depth + 1)
-            # The fields of `row.*` have their names as aliases alone.
+            # The fields of `row.*` get their names only by aliases.
             return replace(term, value=alias.node["name"]) if term.kind == "Field" and term.value is None else term
         return Term("Made")
 
@@ -148,8 +148,8 @@ def comparisons_of(
 
     Args:
         expressions: The trees of each expression of the plan's operators, the whole expression last.
-        given: By the id of a source's column, the names of all columns of the source, and its own.
-        beside: By the id of a union's column, the ids of the columns that it has from the second input, the third, …
+        given: The names of all columns of the source, and the column's own name, by the id of a source's column.
+        beside: The ids of the columns in a union's second, third, … input, by the id of the union's column.
         zone: The session's time zone.
     """
     roots = [trees[-1] for trees in expressions if trees]
@@ -163,7 +163,7 @@ def comparisons_of(
 
 
 def _walk(root: Tree) -> Iterator[tuple[Tree, Sequence[Tree]]]:
-    """Yield a tree and all within it, each with the definitions of the `With` around it."""
+    """Yield a tree and all its subtrees, each with the definitions of the enclosing `With`."""
     waiting: list[tuple[Tree, Sequence[Tree]]] = [(root, ())]
     while waiting:
         tree, definitions = waiting.pop()
@@ -176,7 +176,7 @@ def _literal(value: Any, kind: Any, zone: str) -> Any:
     """Return the value of a literal.
 
     Raises:
-        ValueError: It is of a type that isn't read.
+        ValueError: The literal's type is unsupported.
     """
     if value is None:
         return None

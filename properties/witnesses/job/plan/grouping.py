@@ -1,4 +1,4 @@
-"""Which columns of a job's result tell the rows of its table apart, read off the grouping in its analyzed plan."""
+"""The columns that identify a row of a job's result table, from the grouping in its analyzed plan."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _BY_FUNCTION = ("FlatMapGroups", "TransformWithState")
-"""Operators whose rows a user's function makes: a key that it passes on is known by its name alone."""
+"""Operators whose rows a user's function returns: a key column is recognized by its name alone."""
 _AGGREGATES = ("AggregateExpression", "PythonUDAF")
 
 
@@ -21,9 +21,9 @@ class Grouping:
     """The grouping of the operator that updates the rows of a result.
 
     Attributes:
-        by: The grouping's expressions, as the plan names them; none for an aggregate over all rows.
-        columns: The columns of the result that are made of the grouping alone, such as the window's start, whatever
-            they are called; of an operator whose rows a function makes, those with the name of a grouping column.
+        by: The grouping's expressions, as the plan names them; empty for an aggregate over all rows.
+        columns: The result columns that derive only from the grouping, such as the window's start, under any name. If a
+            function returns the rows, the columns with a grouping column's name.
     """
 
     by: Sequence[str]
@@ -31,7 +31,7 @@ class Grouping:
 
 
 def grouping_of(frame: DataFrame) -> Grouping | None:
-    """Return the grouping of a streaming result; None where no operator updates rows: each is a row of its own."""
+    """Return the grouping of a streaming result; None: no operator updates rows, so each row stands alone."""
     plan = frame._jdf.queryExecution().analyzed()
     found = _grouping(plan)
     if found is None:
@@ -41,7 +41,7 @@ def grouping_of(frame: DataFrame) -> Grouping | None:
 
 
 def _grouping(plan: Any) -> tuple[list[str], set[int]] | None:
-    """Return the grouping, and the ids of the plan's output columns that are made of it alone."""
+    """Return the grouping, and the ids of the plan's output columns that derive only from it."""
     kind = class_of(plan)
     if kind == "Aggregate":
         made = {column.exprId().id() for column in members(plan.aggregateExpressions()) if not _aggregates(column)}

@@ -1,4 +1,4 @@
-"""The known divergences of Spark's optimizer that reach a job's plan, and so change its rows."""
+"""The known divergences of Spark's optimizer that affect a job's plan and change its rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Condition(NamedTuple):
 
     Attributes:
         text: The condition, as Spark shows it.
-        not_null: If it says no more than that a column isn't null, the column's names in lower case; otherwise None.
+        not_null: The lower-case names of the columns, if the condition only excludes nulls; otherwise None.
     """
 
     text: str
@@ -29,12 +29,12 @@ class _Condition(NamedTuple):
 
 
 def divergences_of(spark: SparkSession, analyzed: Any, clock: str, nullable: Collection[str]) -> list[str]:
-    """Return the names of the known divergences that reach a streaming plan, by what the optimizer leaves.
+    """Return the names of the known divergences of a streaming plan, from its optimized form.
 
     Args:
         spark: The session that runs the plan.
         analyzed: The analyzed plan.
-        clock: The column that says which rows below a watermark are a check's own; no filter moves past its filter.
+        clock: The column that marks the check's own rows below a watermark; no filter moves past its filter.
         nullable: The columns of the inputs that may be null, in lower case.
     """
     optimizer, in_production = spark._jsparkSession.sessionState().optimizer(), _without(clock, analyzed, spark)
@@ -46,14 +46,14 @@ def divergences_of(spark: SparkSession, analyzed: Any, clock: str, nullable: Col
 
 
 def _timed(node: Any) -> bool:
-    """Whether a node is a deduplication whose input has an event time with a watermark."""
+    """Return whether a node is a deduplication whose input has a watermark."""
     return class_of(node) in _DEDUPLICATIONS and any(
         column.metadata().contains(DELAY_MS) for column in members(node.child().output())
     )
 
 
 def _of_sessions(node: Any) -> bool:
-    """Whether a node is an aggregate by session windows."""
+    """Return whether a node is an aggregate by session windows."""
     return class_of(node) == "Aggregate" and any(SESSION in one.sql() for one in members(node.groupingExpressions()))
 
 
@@ -69,13 +69,13 @@ def _without(clock: str, plan: Any, spark: SparkSession) -> Any:
 
 
 def _below_watermarks(nodes: Iterable[Any], change: Callable[[Any], Any] = lambda below: below) -> set[_Condition]:
-    """Return the conditions of the filters in each plan below a watermark, changed first."""
+    """Return the conditions of the filters below a watermark, of the changed plan first."""
     watermarks = (node for node in nodes if class_of(node) == "EventTimeWatermark")
     return {condition for node in watermarks for condition in _conditions(change(node.child()))}
 
 
 def _conditions(plan: Any) -> Iterator[_Condition]:
-    """Yield the conditions of a plan's filters, those that AND joins one by one."""
+    """Yield the conditions of a plan's filters, split at AND."""
     left = [node.condition() for node in walk(plan) if class_of(node) == "Filter"]
     while left:
         condition = left.pop()

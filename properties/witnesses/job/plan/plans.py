@@ -1,6 +1,7 @@
-"""Reads a job's analyzed plan: its durations, watermarks and operators, which decide what is drawn and asked of it.
+"""Reads a job's analyzed plan: durations, watermarks and operators, which determine the drawn histories and the laws.
 
-The operators are walked by py4j; an expression comes as JSON (`TreeNode.toJSON`): a list of its nodes, parents first.
+The operators are traversed by py4j. An expression arrives as JSON (`TreeNode.toJSON`): a list of its nodes, parents
+first.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from .expressions import DELAY_MS, JsonExpression, Tree, comparisons_of, read_ex
 from .skeletons import PlanOperator, Skeleton, skeleton_of
 
 SESSION = "session_window"
-"""The name of the column that Spark makes for session windows, whatever it is renamed to."""
+"""Spark's name of the session window column, even if it is renamed."""
 _LONGEST_US = 400 * UNITS_US["day"]
 _IN_MICROSECONDS = {"PreciseTimestampConversion", "MicrosToTimestamp", "UnixMicros"}
-"""Expressions that turn times into microseconds or back; windows by time are resolved to the first."""
+"""Expressions that convert times to microseconds or back; time windows are resolved to the first."""
 _WITH_STATE = "WithState"
 """A part of the names of operators with timeouts or timers: TransformWithState…, FlatMapGroups…WithState."""
 _OF_FUNCTION = ("FlatMapGroupsInPandasWithState", "TransformWithStateIn")
-"""The beginnings of the names of operators that call a Python function with state."""
+"""The name prefixes of operators that call a Python function with state."""
 _IN_ORDER = ("Project", "Filter", "SubqueryAlias", "View")
-"""Operators that leave the order of rows as it is."""
+"""Operators that keep the order of rows."""
 _INTEGERS = ("integer", "long")
 _COLUMNS = ("AttributeReference", "GetStructField")
 _EQUALITIES = ("EqualTo", "EqualNullSafe")
@@ -39,7 +40,7 @@ _PASS_ON = (
     *("Alias", "IsNotNull", "IsNull", "GetStructField", "CreateNamedStruct", "SortOrder", "AggregateExpression"),
     *("Count", "First", "Last", "Max", "Min", "CollectList", "CollectSet", "PythonUDAF"),
 )
-"""Expressions that pass a column on as it is, or only count it."""
+"""Expressions that pass a column on unchanged, or only count it."""
 
 _CLOCK = ("CurrentTimestamp", "CurrentDate", "Now", "LocalTimestamp", "CurrentTime", "CurrentBatchTimestamp")
 _NONDETERMINISTIC = (
@@ -52,7 +53,7 @@ _INEXACT = (
     *("StddevSamp", "StddevPop", "VarianceSamp", "VariancePop", "Skewness", "Kurtosis", "Corr", "CovSample"),
     *("CovPopulation", "RegrSlope", "RegrIntercept", "RegrR2", "RegrSXX", "RegrSXY", "RegrSYY"),
 )
-"""Aggregates whose last digits depend on the order in which they are given rows, even whole numbers."""
+"""Aggregates whose last digits depend on the order of rows, even for whole numbers."""
 
 
 class WatermarkColumn(NamedTuple):
@@ -60,10 +61,10 @@ class WatermarkColumn(NamedTuple):
 
     Attributes:
         name: Its name.
-        given: The input's column that it comes from, maybe renamed; None: the job derives it.
+        given: The original column of the input, maybe renamed; None: the job computes the column.
         beside: All columns of that input.
-        delay_us: The watermark's delay, in microseconds; None: the plan has several watermarks below this one.
-        is_of_clock: Whether it is made of the time at which a batch runs.
+        delay_us: The watermark's delay (µs); None: the plan contains several watermarks below this watermark.
+        is_of_clock: Whether the column derives from the processing time of a batch.
     """
 
     name: str
@@ -78,29 +79,29 @@ class Plan:
     """An analyzed plan.
 
     Attributes:
-        operators: The names of its operators' classes; none where the plan isn't known.
-        sources: The columns of each of its streaming sources, in the order in which a checkpoint numbers them.
-        durations_us: The durations in its expressions and watermarks, in microseconds, sorted.
-        delays_us: The delays of its watermarks, in microseconds, sorted.
+        operators: The class names of its operators; empty if the plan is unknown.
+        sources: The columns of each streaming source, in the order of a checkpoint's numbers.
+        durations_us: The durations in its expressions and watermarks (µs), sorted.
+        delays_us: The delays of its watermarks (µs), sorted.
         event_times: The columns of its watermarks.
         has_function: Whether a Python function with state is among its operators.
-        ends_in_function: Whether such a function makes the rows of its result, in this order.
-        by_processing_time: Whether it has timeouts or timers of processing time.
-        by_event_time: Whether it has a function with timeouts or timers of event time.
-        initial_keys: Of each initial state of an operator, the ids of the columns by which both are grouped.
-        looked_up: Of each comparison for equality of a stream's column with one that comes from no stream, as in a
-            lookup: the stream column's name in lower case, and the id of the other; None for one that is computed.
-        computed: The names of the columns that an expression computes with: compares with a value, takes apart, casts.
-        comparisons: The comparisons of columns with constants; as `compares` takes them.
-        thresholds: The names of other columns that are compared with a number by `<`, `<=`, `>` or `>=`, each with it.
-        in_functions: The names of the columns that Python functions are given, and so may compute with.
+        ends_in_function: Whether such a function returns the rows of its result, in this order.
+        by_processing_time: Whether the plan uses timeouts or timers of processing time.
+        by_event_time: Whether a function uses timeouts or timers of event time.
+        initial_keys: The ids of the grouping columns of each initial state of an operator.
+        looked_up: For each equality of a stream's column with a static column, as in a lookup: the stream column's name
+            in lower case, and the static column's id; None for a computed column.
+        computed: The names of the columns in computations: comparisons with a value, extractions, casts.
+        comparisons: The comparisons of columns with constants, in the form for `compares`.
+        thresholds: The names of other columns compared with a number by `<`, `<=`, `>` or `>=`, each with the number.
+        in_functions: The names of the columns passed to Python functions, which may compute with them.
         inexact: The aggregates whose last digits depend on the order of rows, such as `StddevSamp`.
-        nondeterministic: The columns of its result that have other values in another run: of randomness, of files and
-            partitions, and of Python functions that are declared so.
-        of_clock: The columns of its result that have the time at which a batch runs.
-        of_places: The columns of its result that have the place of a record in its stream, such as Kafka's offset.
-        renamed: The columns of its result that are a source's column under another name, each with that name.
-        skeleton: Its translation into plans of the reference; None: it isn't known.
+        nondeterministic: The result columns that vary between runs: random values, files and partitions, and Python
+            functions declared as nondeterministic.
+        of_clock: The result columns with the processing time of a batch.
+        of_places: The result columns with a record's position in its stream, such as Kafka's offset.
+        renamed: The result columns that rename a source's column, each with the original name.
+        skeleton: The plan's translation into plans of the reference; None: unknown.
     """
 
     operators: frozenset[str] = frozenset()
@@ -127,7 +128,7 @@ class Plan:
 
 
 def operators_of(analyzed: Any) -> frozenset[str]:
-    """Return the names of a plan's operators, without reading their expressions, which takes long."""
+    """Return the names of a plan's operators, without reading their expressions, which is slow."""
     return frozenset(map(class_of, walk(analyzed)))
 
 
@@ -136,9 +137,9 @@ def plan_of(analyzed: Any, clock: str = "", mode: str = "", policy: str = "min")
 
     Args:
         analyzed: The plan.
-        clock: The column of the rows of a check's own, which its skeleton leaves out; empty: there are none.
-        mode: The output mode of its query, by which its skeleton goes; empty: it isn't known, and no skeleton is made.
-        policy: Whether the watermark of several inputs is the least or the largest.
+        clock: The marker column of the check's own rows, which the skeleton leaves out; empty: no such rows.
+        mode: The query's output mode, which the skeleton depends on; empty: the mode is unknown, so no skeleton.
+        policy: Whether the watermark of several inputs is the smallest or the largest.
     """
     operators: list[PlanOperator] = []
     root = _read(analyzed, operators)
@@ -184,7 +185,7 @@ def plan_of(analyzed: Any, clock: str = "", mode: str = "", policy: str = "min")
 
 
 def _read(node: Any, found: list[PlanOperator]) -> PlanOperator:
-    """Read an operator and those below it, and add them to those found, parents first, those of subqueries last."""
+    """Read an operator and its descendants, and add them to the found operators, parents first, subqueries last."""
     expressions = [read_expression(expression) for expression in members(node.expressions())]
     operator = PlanOperator(class_of(node), node, expressions)
     found.append(operator)
@@ -195,7 +196,7 @@ def _read(node: Any, found: list[PlanOperator]) -> PlanOperator:
 
 
 def delays_by_input(plan: Plan, sources: Sequence[Source]) -> dict[str, int] | None:
-    """Return the delay of each input's watermark, in microseconds; None: the plan doesn't tell which is which."""
+    """Return the watermark delay of each input (µs); None: the plan doesn't assign the delays to inputs."""
     found = {}
     for source in sources:
         names = [*source.wire_schema.names]
@@ -207,7 +208,7 @@ def delays_by_input(plan: Plan, sources: Sequence[Source]) -> dict[str, int] | N
 
 
 def members(sequence: Any) -> Iterator[Any]:
-    """Yield the members of a sequence of Scala's."""
+    """Yield the members of a Scala sequence."""
     return (sequence.apply(index) for index in range(sequence.size()))
 
 
@@ -244,7 +245,7 @@ def _durations_us(expression: JsonExpression) -> Iterator[int]:
             continue
         kind, value = node["dataType"], node["value"]
         if kind in _INTEGERS:
-            # Event times are whole milliseconds; a window's arithmetic has other numbers, such as 1.
+            # Event times are whole milliseconds; other numbers, such as 1, belong to a window's arithmetic.
             if in_microseconds and int(value) % 1_000 == 0:
                 yield abs(int(value))
         elif kind in ("string", "interval"):
@@ -277,7 +278,7 @@ def _event_times(
 
 
 def columns_beside(nodes: Iterable[tuple[str, Any]]) -> dict[int, list[int]]:
-    """Return, by the id of a union's column, the ids of the columns that it has from its further inputs."""
+    """Return the ids of the columns in a union's further inputs, by the id of the union's column."""
     beside: dict[int, list[int]] = {}
     for union in (node for name, node in nodes if name == "Union"):
         first, *others = (
@@ -289,7 +290,7 @@ def columns_beside(nodes: Iterable[tuple[str, Any]]) -> dict[int, list[int]]:
 
 
 def session_zone() -> str:
-    """Return the time zone of the active session; UTC if there is none."""
+    """Return the time zone of the active session; UTC without a session."""
     from pyspark.sql import SparkSession
 
     session = SparkSession.getActiveSession()
@@ -301,7 +302,7 @@ def _names(columns: JsonExpression) -> list[str]:
 
 
 def _origins(columns: Iterable[int], expressions: Iterable[JsonExpression]) -> frozenset[int]:
-    """Return the ids of the columns that columns come from, maybe renamed."""
+    """Return the ids of the original columns of columns, maybe renamed."""
     renamed = {
         _id(nodes[0]): _id(nodes[1])
         for nodes in expressions
@@ -316,9 +317,9 @@ def _origins(columns: Iterable[int], expressions: Iterable[JsonExpression]) -> f
 
 
 def _computed(trees: Iterable[Tree], expressions: Sequence[JsonExpression]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the names of the columns that expressions compute with, and that Python functions are given.
+    """Return the names of the columns in computations of expressions, and in arguments of Python functions.
 
-    A name is a column's before any renaming, in lower case.
+    A name is the column's original name, in lower case.
     """
     names = {_id(node): node["name"] for each in expressions for node in each if "exprId" in node and "name" in node}
     ids: tuple[set[int], set[int]] = (set(), set())
@@ -344,7 +345,7 @@ def _thresholds(trees: Iterable[Tree], followed: Collection[int]) -> Iterator[tu
 
     Args:
         trees: All expressions.
-        followed: The identities of those that could be followed to the columns of inputs.
+        followed: The ids of the expressions that were traced back to input columns.
     """
     for tree in trees:
         if tree.kind not in _ORDERS or id(tree) in followed:
@@ -378,7 +379,7 @@ def _initial_key(node: Any) -> list[int]:
 def _looked_up(
     nodes: Sequence[tuple[str, Any]], trees: Iterable[Tree], expressions: Sequence[JsonExpression]
 ) -> frozenset[tuple[str, int | None]]:
-    """Return which columns of streams a plan looks up in relations that don't stream; as `Plan.looked_up`."""
+    """Return the columns of streams that a plan looks up in static relations; as `Plan.looked_up`."""
     below = [child for name, node in nodes if name == "Join" for child in members(node.children())]
     below += [plan for _, node in nodes for plan in members(node.subqueries())]
     unmoved = [plan for plan in below if not plan.isStreaming()]
@@ -416,13 +417,13 @@ def _columns_of(
     holds: Callable[[Mapping[str, Any]], bool],
     given: Collection[int] = (),
 ) -> frozenset[str]:
-    """Return the names of a plan's columns that are made of an expression's node of which something holds.
+    """Return the names of a plan's columns that derive from an expression node with a property.
 
     Args:
         analyzed: The plan.
         expressions: Its expressions.
-        holds: What holds of a node.
-        given: The ids of sources' columns that count, too.
+        holds: The property of a node.
+        given: The ids of sources' columns that have the property too.
     """
     found = _made_of(expressions, holds, given)
     if not found:
@@ -433,7 +434,7 @@ def _columns_of(
 def _made_of(
     expressions: Sequence[JsonExpression], holds: Callable[[Mapping[str, Any]], bool], given: Collection[int] = ()
 ) -> set[int]:
-    """Return the ids of the columns that are made of a node of which something holds, or of the given columns."""
+    """Return the ids of the columns that derive from a node with a property, or from the given columns."""
     made = {_id(nodes[0]): nodes[1:] for nodes in expressions if nodes[0]["class"] == "Alias"}
     found = {*given, *(number for number, nodes in made.items() if any(map(holds, nodes)))}
     grown = True
@@ -444,7 +445,7 @@ def _made_of(
 
 
 def _places(columns: Sequence[Mapping[str, Any]]) -> Iterator[int]:
-    """Yield the ids of a source's columns that have the place of a record in its stream."""
+    """Yield the ids of a source's columns with a record's position in its stream."""
     names = {column["name"] for column in columns}
     for envelope in ENVELOPES.values():
         if names >= {*envelope.columns.names}:
@@ -454,7 +455,7 @@ def _places(columns: Sequence[Mapping[str, Any]]) -> Iterator[int]:
 def _renamed(
     analyzed: Any, expressions: Sequence[JsonExpression], given: Mapping[int, tuple[tuple[str, ...], str]]
 ) -> dict[str, str]:
-    """Return the columns of a plan that are a source's column under another name; as `Plan.renamed`."""
+    """Return a plan's columns that rename a source's column; as `Plan.renamed`."""
     found = {}
     for column in members(analyzed.output()):
         (origin,) = _origins([column.exprId().id()], expressions)
@@ -480,6 +481,6 @@ def _ids(nodes: Iterable[Mapping[str, Any]]) -> list[int]:
 
 
 def _clock(name: str, node: Any) -> str:
-    """Return the clock of an operator's timeouts or timers: `EventTime`, `ProcessingTime` or another text for none."""
+    """Return the clock of an operator's timeouts or timers: `EventTime`, `ProcessingTime`, or another text for none."""
     clock = node.timeMode() if name.startswith("TransformWithState") else node.timeout()
     return str(clock.toString()).removesuffix("Timeout").removesuffix("$")

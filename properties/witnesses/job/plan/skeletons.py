@@ -1,8 +1,8 @@
-"""Translates a job's analyzed plan into the plans of `reference/spark`, in which histories are played without Spark.
+"""Translates a job's analyzed plan into the plans of `reference/spark`, which run histories without Spark.
 
-A skeleton has the operators on which it depends when rows come and what is remembered: watermarks, stateful operators,
-and the columns that these compare. What an expression computes isn't translated: it is a column of the input below it,
-or above an aggregate the column that it is made of. The rows that filters and lookups drop aren't in any history.
+A skeleton contains the operators that determine the time of output and the state: watermarks, stateful operators, and
+the columns that they compare. Computed expressions aren't translated: they become a column of the input below, or,
+above an aggregate, their source column. Histories contain no rows that filters and lookups drop.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .....reference.spark.windows import Windows
 from .expressions import DELAY_MS, JsonExpression, Tree, read_expression, trees_of
 
 UNKNOWN = "?"
-"""The beginning of the name of an input that stands for an operator without a model, such as a function with state."""
+"""The name prefix of an input that stands for an operator without a model, such as a function with state."""
 _NUMBERS = re.compile(r"#\d+L?|@[0-9a-f]+")
 _PASSED = (
     *("SubqueryAlias", "View", "ResolvedHint", "Repartition", "RepartitionByExpression", "RebalancePartitions"),
     *("CollectMetrics", "GlobalLimit", "LocalLimit", "Sort", "Filter"),
 )
-"""Operators that leave columns and times as they are."""
+"""Operators that keep columns and times unchanged."""
 _KINDS: Mapping[str, StreamJoinKind] = {
     **{"Inner": "inner", "Cross": "inner", "LeftOuter": "left", "RightOuter": "right", "FullOuter": "full"},
     "LeftSemi": "left_semi",
@@ -41,14 +41,14 @@ _DEDUPLICATIONS = ("Deduplicate", "DeduplicateWithinWatermark")
 _ORDERED = ("First", "Last")
 _SUMS = {"Add": 1, "TimeAdd": 1, "TimestampAddInterval": 1, "Subtract": -1}
 _BOUNDS = {"LessThanOrEqual": (-1, 0), "LessThan": (-1, -1), "GreaterThanOrEqual": (1, 0), "GreaterThan": (1, -1)}
-"""By a comparison the sign of its difference that is at least 0, and the microseconds that it is short of it."""
+"""For each comparison, the sign of the difference that is at least 0, and its distance from equality (µs)."""
 _STRICT = (
     *("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "EqualTo", "Cast", "Add", "Subtract"),
     *("Multiply", "Divide", "Remainder", "Upper", "Lower", "Like", "RLike", "StartsWith", "EndsWith", "Contains"),
     *("StringTrim", "Length", "Substring", "GetStructField", "In", "InSet", "Year", "Month", "Hour"),
     *("Abs", "UnaryMinus", "ParseToDate", "ParseToTimestamp"),
 )
-"""Expressions that are null where their first input is, or one of two."""
+"""Expressions that are null if their first input is null, or if one of two is null."""
 ANY = frozenset({"true", "false", "null"})
 
 
@@ -57,10 +57,10 @@ class PlanOperator:
     """An operator of an analyzed plan.
 
     Attributes:
-        kind: The name of its class.
-        node: Itself, in the JVM.
+        kind: The class name.
+        node: The operator in the JVM.
         expressions: Its expressions.
-        inputs: The operators below it, without those of subqueries.
+        inputs: The child operators, without subqueries.
     """
 
     kind: str
@@ -70,11 +70,11 @@ class PlanOperator:
 
 
 class TableLookup(NamedTuple):
-    """A join of a stream with a table.
+    """A stream-static join.
 
     Attributes:
-        is_inner: Whether rows without a partner are lost.
-        keys: The columns of the stream that are looked up.
+        is_inner: Whether rows without a match are dropped.
+        keys: The looked-up columns of the stream.
     """
 
     is_inner: bool
@@ -82,12 +82,12 @@ class TableLookup(NamedTuple):
 
 
 class Filtered(NamedTuple):
-    """An outer join behind which a filter drops all rows that it keeps for one side without a partner.
+    """An outer join followed by a filter that drops the unmatched rows of one side.
 
     Attributes:
-        join: The join in the skeleton; None: it is one with a table.
+        join: The join in the skeleton; None: a join with a table.
         kept: The side whose rows the join keeps.
-        keys: The columns of this side by which rows join.
+        keys: The join columns of this side.
         columns: The columns of the other side that the filter needs.
     """
 
@@ -99,16 +99,16 @@ class Filtered(NamedTuple):
 
 @dataclass(frozen=True)
 class Skeleton:
-    """The parts of a plan that the reference has models of.
+    """The parts of a plan for which the reference has models.
 
     Attributes:
-        parts: Plans of the reference: of the whole, and of what is below an operator without a model. Columns are named
-            with their numbers, as in `user#12`.
-        types: By a column its type, as Spark's JSON has it.
+        parts: Plans of the reference: the whole plan, and the inputs of each operator without a model. Column names
+            include their ids, as in `user#12`.
+        types: The type of each column, as Spark's JSON form.
         lookups: The joins with tables.
-        filtered: The outer joins of which a filter makes inner ones.
-        by_order: The aggregates that depend on the order of rows: their functions, each with its column.
-        policy: Whether the watermark of several inputs is the least or the largest.
+        filtered: The outer joins that a filter turns into inner joins.
+        by_order: The order-dependent aggregates: their functions, each with its column.
+        policy: Whether the watermark of several inputs is the smallest or the largest.
     """
 
     parts: Sequence[Node] = ()
@@ -120,17 +120,17 @@ class Skeleton:
 
 
 class _NoModel(Exception):
-    """The reference has no model of an operator."""
+    """The reference contains no model of an operator."""
 
 
 def skeleton_of(root: PlanOperator, clock: str, mode: str, policy: str) -> Skeleton:
     """Translate a plan.
 
     Args:
-        root: The result.
-        clock: The column of the rows of a check's own that move the watermark; they are left out.
+        root: The top operator.
+        clock: The marker column of the check's own rows that move the watermark; these rows are left out.
         mode: The output mode.
-        policy: Whether the watermark of several inputs is the least or the largest.
+        policy: Whether the watermark of several inputs is the smallest or the largest.
     """
     translation = _Translation(clock, mode)
     whole = translation.of(root)
@@ -145,7 +145,7 @@ def skeleton_of(root: PlanOperator, clock: str, mode: str, policy: str) -> Skele
 
 
 class _Window(NamedTuple):
-    """A column of windows: a session window has no slide."""
+    """A column of windows; a session window has no slide."""
 
     size_us: int
     slide_us: int | None = None
@@ -166,10 +166,10 @@ class _Translation:
         self.sources: dict[str, str] = {}
 
     def of(self, operator: PlanOperator) -> Node:
-        """Translate an operator and what is below it."""
+        """Translate an operator and its descendants."""
         try:
             return _sound(self._of(operator))
-        except (_NoModel, LookupError, TypeError, ValueError):  # the last: of an unknown form
+        except (_NoModel, LookupError, TypeError, ValueError):  # the last case: an unknown form
             self.parts += [one for one in map(self.of, _streams(operator)) if not isinstance(one, Scan)]
             return Scan(f"{UNKNOWN}{len(self.sources)}", tuple(self._output(operator)))
 
@@ -214,7 +214,7 @@ class _Translation:
         raise _NoModel
 
     def _source(self, operator: PlanOperator) -> str:
-        # An input that is read twice has the same text but for the numbers of its columns.
+        # The texts of an input that is read twice differ only in column ids.
         names = [name.rpartition("#")[0] for name in self._output(operator)]
         text = f"{_NUMBERS.sub('', str(operator.node.toString()))} {names}"
         return self.sources.setdefault(text, str(len(self.sources)))
@@ -252,7 +252,7 @@ class _Translation:
         return Project((below,), tuple(dict(made).items()))
 
     def _computed(self, below: Node, name: str, value: Tree) -> tuple[Node, Made]:
-        """Return the expression of a column, and the node below, whose input gets a column for it if it must."""
+        """Return a column's expression, and the node below with an additional column if the expression needs one."""
         if value.kind == "Literal":
             return below, Made("constant", value=value.node["value"])
         if value.kind == "AttributeReference":
@@ -271,7 +271,7 @@ class _Translation:
             return _freed(below, name), column(name)
         except _NoModel:
             used = [self._known(one) for one in _columns(value)]
-            # Not a column as it is, which would keep its watermark.
+            # A plain column would keep its watermark.
             return below, Made("as timestamp", (column(used[0]),)) if used else Made("constant", value=1)
 
     def _expand(self, operator: PlanOperator, below: Node) -> Node:
@@ -333,7 +333,7 @@ class _Translation:
         return Project((grouped,), tuple(wanted))
 
     def _groups(self, below: Node, keys: tuple[str, ...], aggregates: tuple[str, ...]) -> Node:
-        """Return an aggregation; each of its aggregates is the number of rows."""
+        """Return an aggregation with the row count in place of each aggregate."""
         counts = {name: AggregateFunction("count", None) for name in aggregates if name not in keys}
         windows = [name for name in keys if name in self.windows]
         mode: Any = self.mode
@@ -376,7 +376,7 @@ class _Translation:
             pair = self._pair(part, left, right)
             if pair is None:
                 if {*map(self._known, _columns(part))} & (times[0] | times[1]):
-                    raise _NoModel  # Spark may find bounds in it
+                    raise _NoModel  # Spark may find time bounds in it
                 continue
             (one, other), offset_us, sign = pair
             if sign == 0 and offset_us == 0:
@@ -397,7 +397,7 @@ class _Translation:
         firsts = [next(iter(sorted(some)), one.columns[0]) for some, one in zip(times, sides, strict=True)]
         on = next(iter(bounded), (firsts[0], firsts[1]))
         if bounded and not (on[0] in times[0] or on[1] in times[1]):
-            # Bounds of other times than those of the watermarks: no state is ever forgotten by them.
+            # These bounds are on other times than the watermarks, so they never remove state.
             before, after, on = [], [], (firsts[0], firsts[1])
         by = StreamJoin(
             kind,
@@ -411,7 +411,7 @@ class _Translation:
         return join
 
     def _condition(self, operator: PlanOperator) -> Iterator[Tree]:
-        """Yield the conditions of a join that all must hold."""
+        """Yield the conditions that a join combines by AND."""
         left = [trees_of(one)[-1] for one in operator.expressions]
         while left:
             tree = _inlined(left.pop())
@@ -421,9 +421,9 @@ class _Translation:
                 yield tree
 
     def _pair(self, tree: Tree, left: Node, right: Node) -> tuple[tuple[str, str], int, int] | None:
-        """Return a comparison as a column of each side, an offset and a sign; None: it is none.
+        """Return a comparison as a column of each side, an offset and a sign; None: another expression.
 
-        With a sign of 1 it says right ≥ left - offset, with -1 right ≤ left + offset, with 0 that they are equal.
+        Sign 1 means right ≥ left - offset, -1 means right ≤ left + offset, and 0 means equality.
         """
         if tree.kind not in (*_BOUNDS, "EqualTo", "EqualNullSafe") or len(tree.children) != 2:
             return None
@@ -444,7 +444,7 @@ class _Translation:
         return (one, other), (-offset_us if sign > 0 else offset_us) + short_us, sign
 
     def _filter(self, operator: PlanOperator) -> None:
-        """Note the outer joins below a filter that drops the rows without a partner."""
+        """Record the outer joins below a filter that drops the rows without a match."""
         for expression in operator.expressions:
             condition = trees_of(expression)[-1]
             if any(one.node.get("name") == self.clock for one in _within(condition)):
@@ -464,7 +464,7 @@ class _Translation:
                     self.filtered.append(Filtered(node, kept, tuple(keys), tuple(sorted(used))))
 
     def _outer(self, operator: PlanOperator) -> Iterator[tuple[PlanOperator, str, frozenset[str]]]:
-        """Yield the outer joins below an operator, each with the side that it keeps, and the columns of the other."""
+        """Yield the outer joins below an operator, each with its preserved side, and the columns of the other side."""
         if operator.kind == "Join":
             kind = str(operator.node.joinType().toString())
             left, right = operator.inputs
@@ -479,7 +479,7 @@ class _Translation:
             yield from self._outer(operator.inputs[0])
 
     def _origins(self, tree: Tree) -> Iterator[str]:
-        """Yield the columns that an expression refers to, and those that these are made of."""
+        """Yield the columns in an expression, and the columns that they derive from."""
         for one in _columns(tree):
             name = _name(one.node)
             yield name
@@ -487,7 +487,7 @@ class _Translation:
                 yield from self._origins(self.made[name])
 
     def _possible(self, tree: Tree, null: frozenset[str]) -> frozenset[str]:
-        """Return which of true, false and null an expression may be where columns are null."""
+        """Return the possible values of an expression (true, false, null) where columns are null."""
         tree = _inlined(tree)
         kind, children = tree.kind, tree.children
         if kind == "AttributeReference":
@@ -523,7 +523,7 @@ class _Translation:
         return ANY
 
     def _known(self, tree: Tree) -> str:
-        """Return the name of a column, and note its type."""
+        """Return the name of a column, and record its type."""
         name = _name(tree.node)
         if tree.node.get("dataType") is not None:
             self.types.setdefault(name, tree.node["dataType"])
@@ -531,10 +531,10 @@ class _Translation:
 
 
 def _sound(node: Node) -> Node:
-    """Return a node whose columns are those of its inputs.
+    """Return a node with the columns of its inputs.
 
     Raises:
-        _NoModel: It refers to another, such as a hidden one.
+        _NoModel: The node refers to another column, such as a hidden column.
     """
     if isinstance(node, Scan):
         return node
@@ -553,10 +553,10 @@ def _sound(node: Node) -> Node:
 
 
 def _freed(node: Node, name: str) -> Node:
-    """Return a plan whose inputs have one more column, which is passed up to the top.
+    """Return a plan with an additional input column, which is passed up to the top.
 
     Raises:
-        _NoModel: An aggregation is between.
+        _NoModel: An aggregation is in between.
     """
     if name in node.columns:
         return node
@@ -587,7 +587,7 @@ def _attributes(operator: PlanOperator) -> Iterator[str]:
 
 
 def _inlined(tree: Tree) -> Tree:
-    """Return an expression without `With`: what it defines once stands where it is referred to."""
+    """Return an expression without `With`: each definition replaces its references."""
     if tree.kind != "With" or len(tree.children) != 2:
         return tree
     value = tree.children[1].children[0]
@@ -609,7 +609,7 @@ def _columns(tree: Tree) -> Iterator[Tree]:
 
 
 def _plain(tree: Tree) -> Any:
-    """Return an expression without what differs between two of the same."""
+    """Return an expression in a canonical form, which is equal for equal expressions."""
     return (tree.kind, tree.node.get("value"), tree.node.get("exprId", {}).get("id"), [*map(_plain, tree.children)])
 
 
@@ -627,7 +627,7 @@ def _delay_us(operator: PlanOperator) -> int:
 
 
 def _linear(tree: Tree) -> tuple[Tree | None, int] | None:
-    """Return an expression as a column and the microseconds that are added to it; None: it is another."""
+    """Return an expression as a column plus a number of microseconds; None: another expression."""
     if tree.kind == "AttributeReference":
         return tree, 0
     if tree.kind in ("Cast", "DatetimeAdd", "DatetimeSub") and len(tree.children) == 1:
@@ -661,7 +661,7 @@ def _interval_us(tree: Tree) -> int | None:
 
 
 def _time_of_window(value: Tree) -> Tree | None:
-    """Return the column of windows of a `window_time`; None: it is another expression."""
+    """Return the window column of a `window_time`; None: another expression."""
     kinds: list[str] = []
     tree = value
     while tree.children and tree.kind != "AttributeReference":
@@ -672,7 +672,7 @@ def _time_of_window(value: Tree) -> Tree | None:
 
 
 def _window_of(value: Tree) -> tuple[_Window, Tree] | None:
-    """Return the windows that an expression makes, and the column of their time; None: it makes none."""
+    """Return the windows that an expression computes, and their time column; None: another expression."""
     if value.kind != "CreateNamedStruct" or len(value.children) != 4:
         return None
     start, end = value.children[1], value.children[3]
@@ -701,7 +701,7 @@ def _gap_us(tree: Tree) -> int | None:
 
 
 def _outer_sum(tree: Tree) -> int | None:
-    """Return the number that the outermost sum of the end of a window adds to its start."""
+    """Return the number that the outermost sum of a window's end adds to its start."""
     while tree.kind in ("KnownNullable", "PreciseTimestampConversion") and tree.children:
         tree = tree.children[0]
     if tree.kind != "Add" or tree.children[1].kind != "Literal":
@@ -710,7 +710,7 @@ def _outer_sum(tree: Tree) -> int | None:
 
 
 def _remainders(tree: Tree) -> list[tuple[int, int]]:
-    """Return the slide of windows, and the start of the first, by the remainder that their start is made with."""
+    """Return the slide of windows, and the first window's start, from the remainder in the start's expression."""
     found = []
     for one in _within(tree):
         if one.kind == "Remainder" and one.children[1].kind == "Literal":

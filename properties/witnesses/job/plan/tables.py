@@ -1,4 +1,4 @@
-"""How a job uses the tables that don't change: by a key that histories have too, in a lookup or as an initial state."""
+"""A job's use of static tables: by a key that histories share, in a lookup or as an initial state."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TablesUsed:
-    """How a job uses the tables that don't change.
+    """A job's use of static tables.
 
     Attributes:
-        by_key: By table its columns by which it is an initial state, or in which a column of a stream is looked up,
-            each with the name of that column, in lower case.
-        initial: The tables that are an initial state; None among them: an initial state that is none of the tables.
-        elsewhere: The columns of streams that are looked up in something else than a column of these tables, such as a
-            relation that the job reads itself; in lower case.
+        by_key: For each table, its columns that are the key of an initial state or of a lookup, each with the name of
+            the stream's column, in lower case.
+        initial: The tables that are an initial state; None in it: an initial state from another source.
+        elsewhere: The stream columns looked up outside these tables, such as in a relation that the job reads itself;
+            in lower case.
     """
 
     by_key: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -30,12 +30,12 @@ class TablesUsed:
 
 
 def tables_used(plan: Plan, tables: Mapping[str, DataFrame]) -> TablesUsed:
-    """Return how a job with this plan uses the tables that it was given."""
+    """Return the use of the given tables in a job's plan."""
     if not (plan.initial_keys or plan.looked_up):
         return TablesUsed()
     ids = {name: _column_ids(frame) for name, frame in tables.items()}
     known = {number for of in ids.values() for number in of}
-    by_name = sorted(plan.looked_up, key=lambda one: one[0])  # so that of two columns the same one counts in each run
+    by_name = sorted(plan.looked_up, key=lambda one: one[0])  # so that each run chooses the same of two columns
     looked_up = [(column, number) for column, number in by_name if number in known]
     by_key = {name: {of[number]: column for column, number in looked_up if number in of} for name, of in ids.items()}
     for name, of in ids.items():
