@@ -1,1 +1,1 @@
-"""Sinks, which write their result themselves, and the stores that are read at the end."""
+"""Sinks that write their results themselves, and the stores that the check reads at the end."""

@@ -1,4 +1,4 @@
-"""Stores that are tables of a database."""
+"""Stores in database tables."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ..rows import rows_of
 from .store import SinkStore
 
 _SCHEMA = "currentSchema"
-"""The parameter of JDBC's URL that names the schema."""
+"""The schema parameter of a JDBC URL."""
 _OF_BOTH = ("user", "password", "sslmode", "sslrootcert", "sslcert", "sslkey")
-"""The parameters of a connection that have the same name in JDBC."""
+"""The connection parameters with the same name in JDBC."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class DatabaseTable(SinkStore):
     """A table or view.
 
     Attributes:
-        table: Its name.
+        table: The table's name.
     """
 
     table: str = ""
@@ -40,10 +40,10 @@ class DatabaseTable(SinkStore):
         """Return the names of the database's tables and views."""
 
     def quoted(self, connection: Any) -> str:
-        """Return the table's name as SQL has it; empty where the database is empty.
+        """Return the table's quoted name; empty if the database is empty.
 
         Raises:
-            BadInput: There are others.
+            BadInput: The database contains other tables.
         """
         names = self.names(connection)
         if self.table not in names and names:
@@ -54,13 +54,13 @@ class DatabaseTable(SinkStore):
         return '"' + self.table.replace('"', '""') + '"' if names else ""
 
     def unreadable(self, error: Exception) -> BadInput:
-        """Return the error that the table can't be read."""
+        """Return the error for an unreadable table."""
         return BadInput(f"{self.name} can't read the table {self.table!r}: {first_line(error)}")
 
 
 @dataclass(frozen=True)
 class SQLiteTable(DatabaseTable):
-    """A table of SQLite."""
+    """An SQLite table."""
 
     name = "Sink.sqlite"
     file = "result.sqlite"
@@ -85,7 +85,7 @@ class SQLiteTable(DatabaseTable):
 
 @dataclass(frozen=True)
 class DuckDBStore(DatabaseTable):
-    """A table of DuckDB."""
+    """A DuckDB table."""
 
     name = "Sink.duckdb"
     file = "result.duckdb"
@@ -110,11 +110,11 @@ class DuckDBStore(DatabaseTable):
 
 @dataclass(frozen=True)
 class PostgresTable(DatabaseTable):
-    """A table of PostgreSQL, in a schema that each query has for itself.
+    """A PostgreSQL table, in a separate schema for each query.
 
     Attributes:
         url: The database.
-        jdbc: Whether the target is a URL of JDBC.
+        jdbc: Whether the target is a JDBC URL.
     """
 
     url: str = ""
@@ -131,7 +131,7 @@ class PostgresTable(DatabaseTable):
 
     @contextlib.contextmanager
     def at(self, folder: Path) -> Iterator[str]:
-        """Make a schema, give the URL under which its tables are found, and drop it."""
+        """Create a schema, yield the URL for its tables, and drop the schema."""
         schema = f"streamproof_{uuid.uuid4().hex}"
         target = self._of_jdbc(schema) if self.jdbc else self._of_schema(schema)
         self._run(f"CREATE SCHEMA {schema}")
@@ -158,7 +158,7 @@ class PostgresTable(DatabaseTable):
 
         try:
             with psycopg.connect(self.url) as connection:
-                connection.execute("SET lock_timeout = '10s'")  # a connection that was left open may hold the schema
+                connection.execute("SET lock_timeout = '10s'")  # a connection left open may lock the schema
                 connection.execute(statement.encode())
         except psycopg.Error as error:
             raise BadInput(

@@ -1,4 +1,4 @@
-"""Stores that are folders of files: those that a reader of the folder reads, by Spark's log where there is one."""
+"""Stores in folders of files: the files that a reader reads, or those in Spark's log if it exists."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from .store import SinkStore
 
 LOG = "_spark_metadata"
 NULL = "__HIVE_DEFAULT_PARTITION__"
-"""What Spark calls the folder of rows whose column is null."""
+"""Spark's name of the partition folder for null."""
 
 
 @dataclass(frozen=True)
 class FileStore(SinkStore):
-    """Files of one format in a folder, and in folders within it."""
+    """Files of a single format in a folder and its subfolders."""
 
     def rows(self, target: str) -> list[Row]:
-        """Return the rows of all files; a column that a file doesn't have is null."""
+        """Return the rows of all files; a column missing from a file is null."""
         found = [dict(row) | columns for path, columns in files_in(Path(target)) for row in self.rows_of_file(path)]
         names = dict.fromkeys(name for row in found for name in row)
         return [{name: row.get(name) for name in names} for row in found]
@@ -39,7 +39,7 @@ class FileStore(SinkStore):
         """Return the rows of a file.
 
         Raises:
-            BadInput: It isn't of the format.
+            BadInput: The file has another format.
         """
 
 
@@ -50,7 +50,7 @@ class ParquetFiles(FileStore):
     name = "Sink.parquet"
 
     def rows_of_file(self, path: Path) -> list[Row]:
-        # Spark's old form of timestamps counts nanoseconds, which end in 2262.
+        # Spark's old timestamp format counts nanoseconds, which end in 2262.
         try:
             return [*rows_of(pq.ParquetFile(path, coerce_int96_timestamp_unit="us").read())]
         except pa.ArrowInvalid as error:
@@ -59,7 +59,7 @@ class ParquetFiles(FileStore):
 
 @dataclass(frozen=True)
 class JsonFiles(FileStore):
-    """Files with a JSON object a line, compressed or not, as Spark writes them: without what is null."""
+    """JSON Lines files, compressed or not, as Spark writes them: without null members."""
 
     name = "Sink.json"
 
@@ -76,7 +76,7 @@ class JsonFiles(FileStore):
                 continue
             try:
                 row = json.loads(line, parse_float=Decimal)
-            except ValueError:  # of what isn't UTF-8, too
+            except ValueError:  # also for text that isn't UTF-8
                 row = None
             if not isinstance(row, dict):
                 raise BadInput(
@@ -88,7 +88,7 @@ class JsonFiles(FileStore):
 
 
 def files_in(target: Path) -> Iterator[tuple[Path, dict[str, str | None]]]:
-    """Yield the files in a folder in order, or the file at its path, with the columns that names of folders say."""
+    """Yield the files of a folder in order, or a single file, with the columns in partition folder names."""
     if target.is_file():
         yield target, {}
         return
@@ -104,7 +104,7 @@ def files_in(target: Path) -> Iterator[tuple[Path, dict[str, str | None]]]:
 
 
 def _named_by_log(folder: Path) -> list[Path]:
-    """Return the files that the log of Spark's file sink names; others are left of batches that weren't committed."""
+    """Return the files in the log of Spark's file sink; other files belong to uncommitted batches."""
     from ...spark.session import spark_session
 
     named = spark_session(any_provider=True).read.text(str(folder)).inputFiles()

@@ -1,4 +1,4 @@
-"""An Iceberg table as a store: of a catalog in an SQLite file, or of a catalog that is a folder (Spark's `hadoop`)."""
+"""An Iceberg table as a store: in a catalog in an SQLite file, or in a folder catalog (Spark's `hadoop`)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _VERSION = re.compile(r"v(\d+)(\.gz)?\.metadata\.json")
 
 @dataclass(frozen=True)
 class IcebergTable(SinkStore):
-    """An Iceberg table of a catalog whose warehouse is the target.
+    """An Iceberg table in a catalog whose warehouse is the target.
 
     Attributes:
-        table: Its name, with its namespace or without.
+        table: The table's name, with or without its namespace.
     """
 
     table: str = ""
@@ -35,7 +35,7 @@ class IcebergTable(SinkStore):
 
     @contextlib.contextmanager
     def at(self, folder: Path) -> Iterator[str]:
-        """Make the warehouse's folder, for no catalog makes it, and give it."""
+        """Create the warehouse's folder, because no catalog creates it, and yield the folder."""
         (folder / self.file).mkdir(exist_ok=True)
         yield str(folder / self.file)
 
@@ -61,7 +61,7 @@ class IcebergTable(SinkStore):
 
 
 def _of_catalogs(warehouse: Path) -> Iterator[tuple[str, str]]:
-    """Yield the tables in the SQLite files of a warehouse, each with the file of its committed metadata."""
+    """Yield the tables in the SQLite files of a warehouse, each with its committed metadata file."""
     for file in sorted(warehouse.glob("*.*")):
         if file.is_file() and file.read_bytes()[:15] == b"SQLite format 3":
             with contextlib.closing(sqlite3.connect(file)) as catalog, contextlib.suppress(sqlite3.OperationalError):
@@ -71,7 +71,7 @@ def _of_catalogs(warehouse: Path) -> Iterator[tuple[str, str]]:
 
 
 def _of_folders(warehouse: Path) -> Iterator[tuple[str, str]]:
-    """Yield the tables of a catalog of folders, each with its newest metadata, which is what is committed."""
+    """Yield the tables of a folder catalog, each with its newest metadata, which is the committed metadata."""
     newest: dict[Path, tuple[int, Path]] = {}
     for file in warehouse.rglob("metadata/v*.metadata.json"):
         if version := _VERSION.fullmatch(file.name):

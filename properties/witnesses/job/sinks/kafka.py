@@ -27,11 +27,11 @@ PARTITIONS = 2
 
 @dataclass(frozen=True)
 class TopicStore(SinkStore):
-    """A topic, new for each query.
+    """A new topic for each query.
 
     Attributes:
-        value: Whether a record's value is a JSON object, whose members are columns, or text, the column `value`.
-        once: The columns by which a reader of the topic knows a record that comes again; empty: it doesn't.
+        value: The form of a record's value: a JSON object, whose members are columns, or text, the column `value`.
+        once: The columns by which a reader of the topic recognizes a repeated record; empty: the reader doesn't.
     """
 
     value: TopicValue = "json"
@@ -44,7 +44,7 @@ class TopicStore(SinkStore):
 
     @contextlib.contextmanager
     def at(self, folder: Path) -> Iterator[str]:
-        """Create a topic, give the broker's address and the topic's name, and delete it."""
+        """Create a topic, yield the broker's address and the topic's name, and delete the topic."""
         clients, topic = _clients(), f"streamproof-{uuid.uuid4().hex}"
         clients.create_topics([topic], PARTITIONS)
         try:
@@ -53,10 +53,10 @@ class TopicStore(SinkStore):
             clients.delete_topics([topic])
 
     def rows(self, target: str) -> list[Row]:
-        """Return a row for each record whose transaction, if it has one, is committed; its key is the column `key`.
+        """Return a row for each record outside uncommitted transactions; the record's key is the column `key`.
 
         Raises:
-            BadInput: A value is no JSON object, or a record lacks a column of `once`.
+            BadInput: A value isn't a JSON object, or a record lacks a column of `once`.
         """
         _, _, topic = target.rpartition("/")
         found: list[Row] = []
@@ -94,11 +94,11 @@ class TopicStore(SinkStore):
 
 @functools.cache
 def _clients() -> Clients:
-    """Return the clients of this process's broker, which is started first if there is none.
+    """Return the clients of this process's broker; start the broker first if needed.
 
     Raises:
         MissingTool: The broker's jars or Java are missing.
-        StreamproofError: It doesn't start.
+        StreamproofError: The broker doesn't start.
     """
     from ...kafka.jvm import kafka_jvm
     from ...kafka_broker.broker import own_broker

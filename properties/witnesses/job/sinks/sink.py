@@ -1,4 +1,4 @@
-"""A job that writes its result itself: how its query is started, and how what it wrote is read."""
+"""A job that writes its result itself: starting its query, and reading its written rows."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ class Sink:
     """A job that writes its result itself, such as with `foreachBatch` into a database.
 
     `Sink.parquet`, `Sink.json`, `Sink.delta`, `Sink.iceberg`, `Sink.kafka`, `Sink.sqlite`, `Sink.duckdb` and
-    `Sink.postgres` know how to read the result. Their `start` takes the inputs, then two texts: the target, which is
-    new and empty for each query, and the folder of the checkpoint. It is called again, with the same two, when the
-    query is restarted.
+    `Sink.postgres` read the result themselves. Their `start` gets the inputs, then two texts: the target, which is new
+    and empty for each query, and the checkpoint's folder. After a restart of the query, `start` is called again with
+    the same two texts.
 
     Attributes:
-        start: A function that takes the inputs, and a folder (`pathlib.Path`) of its own; it starts the query, with its
-            checkpoint in that folder, and returns it. It is called again when the query is restarted.
-        read: A function that takes the folder, and returns the rows written there: rows (dicts), or a pandas, arrow or
-            Spark frame.
+        start: A function that gets the inputs, and the query's own folder (`pathlib.Path`). The function starts the
+            query, with its checkpoint in that folder, and returns the query. After a restart of the query, it is called
+            again.
+        read: A function that gets the folder, and returns the written rows: rows (dicts), or a pandas, arrow or Spark
+            frame.
     """
 
     start: Callable[..., StreamingQuery]
@@ -43,27 +44,27 @@ class Sink:
 
     @property
     def notes(self) -> Sequence[str]:
-        """The job's actions that aren't checked, where they are known."""
+        """The job's actions that aren't checked, if known."""
         notes: Sequence[str] = getattr(self.start, "notes", ())
         return notes
 
     @property
     def code(self) -> Any:
-        """The user's function that starts the query, or the code of the script that does."""
+        """The user's function that starts the query, or the code of the script."""
         return getattr(self.start, "code", self.start)
 
     @staticmethod
     @checked
     def parquet(start: Callable[..., StreamingQuery], *, schema: Any = None, without: Sequence[str] = ()) -> Sink:
-        """Return a sink whose target is a folder of parquet files, in folders within it too.
+        """Return a sink whose target is a folder of parquet files, including its subfolders.
 
-        With Spark's own file sink, only the files named in its log count. Columns in names of folders, such as `day` in
+        With Spark's own file sink, only the files in its log count. Partition columns, such as `day` in
         `day=2024-10-27`, are read as text.
 
         Args:
             start: Starts the query; see `Sink`.
-            schema: The types of columns that are in names of folders, as DDL: "day date".
-            without: Columns that aren't part of the result, such as the number of the batch.
+            schema: The types of partition columns, as DDL: "day date".
+            without: Columns outside the result, such as the number of the batch.
 
         Raises:
             BadInput: The schema isn't valid.
@@ -73,13 +74,13 @@ class Sink:
     @staticmethod
     @checked
     def json(start: Callable[..., StreamingQuery], *, schema: Any = None, without: Sequence[str] = ()) -> Sink:
-        """Return a sink whose target is a folder of JSON files, a row a line; otherwise as `Sink.parquet`.
+        """Return a sink whose target is a folder of JSON Lines files; otherwise as `Sink.parquet`.
 
         Args:
             start: Starts the query; see `Sink`.
-            schema: The types of columns, as DDL: "at timestamp, price decimal(8,2)"; other columns are the text,
-                numbers, truth values, lists and objects that JSON has.
-            without: Columns that aren't part of the result, such as the number of the batch.
+            schema: The types of columns, as DDL: "at timestamp, price decimal(8,2)"; other columns keep JSON's types:
+                text, numbers, truth values, lists and objects.
+            without: Columns outside the result, such as the number of the batch.
 
         Raises:
             BadInput: The schema isn't valid.
@@ -93,7 +94,7 @@ class Sink:
 
         Args:
             start: Starts the query; see `Sink`.
-            without: Columns that aren't part of the result, such as the number of the batch.
+            without: Columns outside the result, such as the number of the batch.
 
         Raises:
             MissingTool: deltalake isn't installed.
@@ -103,15 +104,15 @@ class Sink:
     @staticmethod
     @checked
     def iceberg(start: Callable[..., StreamingQuery], *, table: str, without: Sequence[str] = ()) -> Sink:
-        """Return a sink whose target is the folder of an Iceberg warehouse, whose tables the package pyiceberg reads.
+        """Return a sink whose target is the folder of an Iceberg warehouse; the package pyiceberg reads its tables.
 
-        The warehouse's catalog is an SQLite file in it, such as `SqlCatalog` of pyiceberg or Iceberg's `JdbcCatalog`
-        makes, or its folders, as Spark's catalog of the type `hadoop`.
+        The warehouse's catalog is an SQLite file in the folder, as pyiceberg's `SqlCatalog` or Iceberg's `JdbcCatalog`
+        creates it, or the folder itself, as Spark's catalog of type `hadoop`.
 
         Args:
             start: Starts the query; see `Sink`.
-            table: The table that has the result, with its namespace or without.
-            without: Columns that aren't part of the result, such as the number of the batch.
+            table: The result's table, with or without its namespace.
+            without: Columns outside the result, such as the number of the batch.
 
         Raises:
             MissingTool: pyiceberg isn't installed.
@@ -127,10 +128,10 @@ class Sink:
 
         Args:
             start: Starts the query; see `Sink`.
-            table: The table, or view, that has the result.
-            schema: The types of columns, as DDL: "at timestamp, price decimal(8,2)"; other columns are the text,
-                numbers and bytes that SQLite has.
-            without: Columns that aren't part of the result, such as the number of the batch.
+            table: The table or view with the result.
+            schema: The types of columns, as DDL: "at timestamp, price decimal(8,2)"; other columns keep SQLite's types:
+                text, numbers and bytes.
+            without: Columns outside the result, such as the number of the batch.
 
         Raises:
             BadInput: The schema isn't valid.
@@ -143,9 +144,9 @@ class Sink:
         """Return a sink whose target is the file of a DuckDB database.
 
         Args:
-            start: Starts the query; see `Sink`. It closes its connections.
-            table: The table, or view, that has the result.
-            without: Columns that aren't part of the result, such as the number of the batch.
+            start: Starts the query; see `Sink`. It must close its connections.
+            table: The table or view with the result.
+            without: Columns outside the result, such as the number of the batch.
         """
         return _stored(start, DuckDBStore(without=without, table=table))
 
@@ -159,20 +160,21 @@ class Sink:
         jdbc: bool = False,
         without: Sequence[str] = (),
     ) -> Sink:
-        """Return a sink whose target is the URL of a schema of its own in a PostgreSQL database.
+        """Return a sink whose target is the URL of a separate schema in a PostgreSQL database.
 
-        The schema is made before each query, and dropped after it. A connection to the target finds the tables of that
-        schema alone by their bare names.
+        The schema is created before each query, and dropped after it. A connection to the target finds only the tables
+        of that schema by their unqualified names.
 
         Args:
             start: Starts the query; see `Sink`.
-            table: The table, or view, that has the result.
-            url: The database, in which the user may make schemas: "postgresql://user@localhost:5432/tests".
-            jdbc: Whether the target is a URL of JDBC, for Spark's `write.jdbc(target, …)`, whose jar the session has.
-            without: Columns that aren't part of the result, such as the number of the batch.
+            table: The table or view with the result.
+            url: The database; the user must be allowed to create schemas: "postgresql://user@localhost:5432/tests".
+            jdbc: Whether the target is a JDBC URL, for Spark's `write.jdbc(target, …)`; the session needs the driver's
+                jar.
+            without: Columns outside the result, such as the number of the batch.
 
         Raises:
-            BadInput: JDBC can't reach the database, which is at a Unix socket.
+            BadInput: JDBC can't reach the database, because its address is a Unix socket.
             MissingTool: psycopg isn't installed.
         """
         return _stored(start, PostgresTable(without=without, table=table, url=url, jdbc=jdbc))
@@ -189,17 +191,17 @@ class Sink:
     ) -> Sink:
         """Return a sink whose target is a Kafka topic on a broker of this process: "127.0.0.1:9092/topic".
 
-        The broker is started for the first query. Each query has a new topic, which is deleted after it. The result is
-        what a reader finds whose isolation level is `read_committed`.
+        The broker is started for the first query. Each query gets a new topic, which is deleted afterwards. The result
+        consists of the records for a reader with the isolation level `read_committed`.
 
         Args:
             start: Starts the query; see `Sink`.
-            value: "json": each value is a JSON object, whose members are columns; "text": it is the column `value`.
-                The key, as text, is the column `key`.
-            once: The columns by which the topic's readers know a record that comes again, such as
-                `["batch", "row"]`: only the first counts. Spark's writer to Kafka repeats records after a crash.
+            value: "json": each value is a JSON object, whose members are columns; "text": each value is the column
+                `value`. The key, as text, is the column `key`.
+            once: The columns by which the topic's readers recognize a repeated record, such as `["batch", "row"]`: only
+                the first record counts. Spark's writer to Kafka repeats records after a crash.
             schema: The types of columns, as for `Sink.json`.
-            without: Columns that aren't part of the result, such as the key.
+            without: Columns outside the result, such as the key.
 
         Raises:
             BadInput: The schema isn't valid.
@@ -208,10 +210,10 @@ class Sink:
 
     @contextlib.contextmanager
     def at(self, folder: Path) -> Iterator[tuple[Any, ...]]:
-        """Make the arguments of the functions beside the inputs, for one query that has this folder; then remove them.
+        """Create the functions' further arguments for a query with this folder, yield them, then remove them.
 
         Raises:
-            BadInput: An argument can't be made.
+            BadInput: An argument can't be created.
         """
         if self._store is None:
             yield (folder,)

@@ -1,4 +1,4 @@
-"""What a sink writes to: a place of its own for each query, whose rows are read at the end."""
+"""The target of a sink: separate for each query, and read at the end."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .types import with_types
 
 @dataclass(frozen=True)
 class SinkStore(ABC):
-    """A kind of store, and which of its columns are the result.
+    """A kind of store, and its result columns.
 
     Attributes:
-        schema: The types of columns that the store keeps as something else; None: of none.
-        without: Columns that aren't part of the result.
-        name: What messages call the sink, such as `Sink.json`.
+        schema: The types of columns that the store keeps as other types; None: no such columns.
+        without: Columns outside the result.
+        name: The sink's name in messages, such as `Sink.json`.
         file: The name of the target in the query's folder.
     """
 
@@ -37,26 +37,26 @@ class SinkStore(ABC):
 
     @contextlib.contextmanager
     def at(self, folder: Path) -> Iterator[str]:
-        """Make the target of one query, give it, and remove what isn't in the query's folder.
+        """Create the target of a query, yield the target, and remove its parts outside the query's folder.
 
         Raises:
-            BadInput: It can't be made.
+            BadInput: The target can't be created.
         """
         yield str(folder / self.file)
 
     @abstractmethod
     def rows(self, target: str) -> list[Row]:
-        """Return the rows that are in the target, with all of their columns; none where nothing was written.
+        """Return the rows in the target, with all columns; none if nothing was written.
 
         Raises:
-            BadInput: They can't be read, or there are others than those of the named table.
+            BadInput: The rows can't be read, or other tables than the named table contain rows.
         """
 
     def read(self, target: str) -> list[Row]:
         """Return the rows of the result.
 
         Raises:
-            BadInput: They can't be read, a column isn't there, or it has a value that isn't of its type.
+            BadInput: The rows can't be read, a column is missing, or a value has another type than its column.
         """
         rows = self.rows(target)
         if not rows:
@@ -74,7 +74,7 @@ class SinkStore(ABC):
 
     @property
     def leaves_nulls_out(self) -> bool:
-        """Whether a column may be in no row because it is null in all of them."""
+        """Return whether a column may be missing from all rows because its values are null."""
         return False
 
     def _types(self) -> Any:

@@ -1,8 +1,8 @@
-"""Values of stores that keep fewer types than Spark has, such as JSON and SQLite, as those that a schema names.
+"""Convert the values of stores with fewer types than Spark, such as JSON and SQLite, to the types of a schema.
 
-A timestamp is text in ISO 8601, in UTC where it names no offset; a date is text; a decimal is text or a number, rounded
-to its scale where the store has kept a floating-point number; a truth value is also 0 or 1; bytes are also text in
-base64. What isn't of its type is refused, for to compare it would condemn a job that may be right.
+A timestamp is text in ISO 8601, in UTC without an offset; a date is text. A decimal is text or a number, rounded to its
+scale if the store uses floating-point numbers. A truth value may be 0 or 1, and bytes may be base64 text. A value of
+another type is refused, because a comparison could blame a correct job.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ DIGITS = Context(prec=76)
 
 
 def with_types(rows: Sequence[Row], schema: pa.Schema, where: str) -> list[Row]:
-    """Return rows whose columns have the types of a schema, those that it names; a column that isn't there is null.
+    """Return rows with a schema's types in its columns; a missing column is null.
 
     Args:
         rows: The rows.
         schema: The types.
-        where: What messages call the store.
+        where: The store's name in messages.
 
     Raises:
-        BadInput: A value can't be of the type.
+        BadInput: A value can't be converted to its type.
     """
     typed: list[Row] = []
     for row in rows:
@@ -52,10 +52,10 @@ def with_types(rows: Sequence[Row], schema: pa.Schema, where: str) -> list[Row]:
 
 
 def of_type(value: Any, kind: pa.DataType) -> Any:
-    """Return a value of a type.
+    """Return a value converted to a type.
 
     Raises:
-        ArithmeticError, LookupError, TypeError, ValueError: It can't be of the type.
+        ArithmeticError, LookupError, TypeError, ValueError: The value can't be converted.
     """
     if value is None:
         return None
@@ -106,7 +106,7 @@ def _integer(value: Any, kind: pa.DataType) -> Any:
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise ValueError(value)
-    return value  # a fraction is compared as such
+    return value  # a fraction stays as it is for the comparison
 
 
 def _float(value: Any, kind: pa.DataType) -> float:
