@@ -1,4 +1,4 @@
-"""The death of a process as a check plays it: where it happens, and what it leaves to the next start."""
+"""A simulated death of a process: its place in the code, and its leftovers for the next start."""
 
 from .steps import Steps, dying_writer
 

@@ -1,8 +1,8 @@
-"""The memory that a job's code has in this process: each start of its query finds it as a new process would.
+"""Restores the memory of a job's code in this process, so that each start of its query sees a new process.
 
-A process that has died has lost its globals, class attributes, closures and caches, and its open transactions. A check
-starts a query again in the same process, so the values are put back in place. What the code that reads the target
-refers to is no memory: it stands for the target, and outlives the process.
+A dead process loses its globals, class attributes, closures, caches and open transactions. A check restarts a query in
+the same process, so it restores the values. Values that only the code reading the target refers to are kept: they stand
+for the target, which outlives the process.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from typing import Any, TypeAlias
 from ..users_code import OF_CLASSES, is_users_class, is_users_file, is_users_module, names_of, users_modules
 
 MAX_OBJECTS = 50_000
-"""The most objects that are looked at."""
+"""The largest number of inspected objects."""
 _MISSING = object()
 _CODE = (FunctionType, type, ModuleType, MethodType, staticmethod, classmethod, property)
-"""Values of these types aren't put back: they are code, which mutants change."""
+"""Values of these types aren't restored: they are code, which mutants change."""
 _PLAIN = (str, bytes, int, float, complex, type(None))
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 _OF_THREADS = (threading.Condition, threading.Event, threading.Semaphore, threading.Barrier)
 _BUILT_IN = (dict, list, set, bytearray, deque)
 PutBack: TypeAlias = Callable[[], bool]
-"""Puts a value back; returns whether it had changed."""
+"""Restores a value; returns whether the value had changed."""
 
 
 class Memory:
-    """The values that the code of jobs keeps in this process.
+    """The values that jobs' code keeps in this process.
 
     Attributes:
-        modules: The names of the modules that were imported before the jobs ran: they import the others themselves.
+        modules: The names of the modules imported before the jobs ran; jobs import other modules themselves.
     """
 
     def __init__(self) -> None:
         self.modules = frozenset(sys.modules)
-        self._seen: dict[int, Any] = {}  # the objects are kept, so that no other gets their number
+        self._seen: dict[int, Any] = {}  # keeps the objects alive, so that no other object gets the same id
         self._kept: list[PutBack] = []
 
     def __reduce__(self) -> tuple[type[Memory], tuple[()]]:
-        """Let another process, to which it is sent, have a memory of its own."""
+        """Give a process that receives this object a memory of its own."""
         return Memory, ()
 
     def learn(self, job: Any, *targets: Any) -> None:
-        """Learn the values that a job's code refers to, before it runs for the first time; known ones stay.
+        """Record the values that a job's code refers to, before its first run; known values stay.
 
         Args:
-            job: A function of the user's, an object that is called, or the code of a script.
-            targets: What stands for the target, such as the function that reads it.
+            job: A user's function, a callable object, or the code of a script.
+            targets: Objects that stand for the target, such as the function that reads it.
         """
         for root, keeps in [*((target, False) for target in targets), (job, True)]:
             waiting = deque([root])
@@ -65,13 +65,13 @@ class Memory:
                 self._seen[id(value)] = value
                 try:
                     put_back, more = _within(value)
-                except Exception:  # an object of the user's may raise anything where it is looked at
+                except Exception:  # an attribute of a user's object may raise anything
                     continue
                 self._kept += put_back if keeps else ()
                 waiting += more
 
     def put_back(self) -> None:
-        """Put all values back, roll transactions back, and let modules be imported again that the jobs imported."""
+        """Restore all values, roll back transactions, and unload the modules that the jobs imported."""
         changed = False
         for put in self._kept:
             with contextlib.suppress(Exception):  # a connection may be closed, and a collection may refuse a member
@@ -79,12 +79,12 @@ class Memory:
         for name in users_modules({*sys.modules} - self.modules):
             del sys.modules[name]
             changed = True
-        if changed:  # connections that nothing refers to any longer are in cycles, and hold their locks
+        if changed:  # unreferenced connections in cycles still hold their locks
             gc.collect()
 
 
 def _within(value: Any) -> tuple[list[PutBack], list[Any]]:
-    """Return the functions that put an object's values back, and the objects that it refers to."""
+    """Return the functions that restore an object's values, and the objects that it refers to."""
     if isinstance(value, MethodType):
         return [], [value.__func__, value.__self__]
     if isinstance(value, functools.partial):
@@ -117,7 +117,7 @@ def _within(value: Any) -> tuple[list[PutBack], list[Any]]:
         if hasattr(value, "__dict__"):
             own, more_own = _within(value.__dict__)
             put, more = [*put, *own], [*more, *more_own]
-    elif not isinstance(value, _CODE):  # a library's object may call functions of the user's
+    elif not isinstance(value, _CODE):  # a library's object may call the user's functions
         functions = (FunctionType, MethodType, functools.partial)
         more += [one for one in getattr(value, "__dict__", {}).values() if isinstance(one, functions)]
     if callable(getattr(type(value), "rollback", None)):
@@ -132,17 +132,17 @@ def _of_function(function: Any) -> tuple[list[PutBack], list[Any]]:
         more += _contents(cell)
         put.append(functools.partial(_cell_put_back, cell, _contents(cell)))
     if not is_users_file(function.__code__.co_filename):
-        return [], more  # a decorator of a library, whose closure may have the user's function
+        return [], more  # the closure of a library's decorator may contain the user's function
     more += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values(), function.__dict__]
     put_globals, more_globals = _of_code(function.__code__, function.__globals__, more)
     return [*put, *put_globals], [*more, *more_globals]
 
 
 def _of_code(code: CodeType, own: dict[str, Any], enclosed: Sequence[Any] = ()) -> tuple[list[PutBack], list[Any]]:
-    """Return the same for the globals, and the names of modules, that code refers to; enclosed values may be some."""
+    """Return the same for the globals and module names in code; enclosed values may include some."""
     names = sorted({*names_of(code)})
     spaces = [own]
-    modules = [sys.modules.get(name) for name in names]  # those that the code itself imports
+    modules = [sys.modules.get(name) for name in names]  # the modules that the code itself imports
     for module in [*modules, *enclosed, *(own.get(name) for name in names)]:
         spaces += _spaces_of(module, names)
     bindings = [(space, name) for space in {id(space): space for space in spaces}.values() for name in names]
@@ -151,7 +151,7 @@ def _of_code(code: CodeType, own: dict[str, Any], enclosed: Sequence[Any] = ()) 
 
 
 def _spaces_of(module: Any, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Return the names of a module, if it is the user's, and those of modules in it that code refers to."""
+    """Return the names in a user's module, and in its modules that code refers to."""
     waiting, seen = [module], set()
     while waiting:
         module = waiting.pop()
@@ -202,10 +202,10 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _is_collection(value: Any) -> bool:
-    """Return whether an object is a library's collection that is its values alone, such as a cache: it is no file."""
+    """Return whether an object is a library's pure collection of values, such as a cache, and not a file."""
     if not isinstance(value, (MutableMapping, MutableSequence, MutableSet)) or hasattr(type(value), "close"):
         return False
-    copy.deepcopy(value)  # raises if it can't be copied
+    copy.deepcopy(value)  # raises if the object can't be copied
     return True
 
 
@@ -240,7 +240,7 @@ def _bound_again(space: dict[str, Any], name: str, given: Any) -> bool:
 def _contents(cell: CellType) -> list[Any]:
     try:
         return [cell.cell_contents]
-    except ValueError:  # it has no value yet
+    except ValueError:  # the variable has no value yet
         return []
 
 
@@ -261,7 +261,7 @@ def _emptied(cached: Any) -> bool:
 
 
 def _released(lock: Any) -> bool:
-    """Release a lock, whichever thread has it: a thread that has died before the end of its `with` never will."""
+    """Release a lock held by any thread: a thread that died within its `with` never releases it."""
     lock.release() if hasattr(lock, "locked") and lock.locked() else lock._release_save()
     return False
 

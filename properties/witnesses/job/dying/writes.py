@@ -1,7 +1,7 @@
-"""Lets a write fail that a function for `foreachBatch` asks Spark for, with some of its rows written.
+"""Lets a write of a `foreachBatch` function fail, after Spark has written some of its rows.
 
-Spark writes each partition in a task of its own. A database has the rows of the tasks that have ended, whatever becomes
-of the others: so it is where the process dies while they are at work.
+Spark writes each partition in a separate task. A database keeps the rows of finished tasks even if other tasks fail. So
+the process dies while some tasks are still running.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ CUTS = (
     "before its first partition, and after the others",
     "after a row of each partition",
 )
-"""Where a write fails, in words."""
+"""The places where a write fails, in words."""
 FIRST, OTHERS, ROW = range(len(CUTS))
 WAIT_MS = 1_000
-"""How long a task waits for other tasks to end before it fails."""
+"""The time that a task waits for other tasks before it fails."""
 _METHODS = ("writeTo", "mergeInto", "createOrReplaceTempView", "createTempView", "foreachPartition")
-"""The methods of a frame, beside `write`, by which its rows get to a table, or to a statement of SQL that inserts."""
+"""The methods of a frame, besides `write`, that send its rows to a table, or to an SQL statement that inserts them."""
 _IN_PARTITION = (1 << 33) - 1
 """The bits of `monotonically_increasing_id` that number the rows of a partition."""
 
 
 class Writes(Death):
-    """Counts the writes of frames that a function asks Spark for, and lets one fail.
+    """Counts the writes that a function asks Spark for, and lets a given write fail.
 
     Attributes:
-        last: The place at which one fails, from 1 on: each write has as many as there are `CUTS`; None: none fails.
-        reached: The number of places in the writes that it has asked for so far.
+        last: The index of the failing place, from 1: each write has a place for each of `CUTS`; None: no failure.
+        reached: The number of places in the writes so far.
     """
 
     def __init__(self, last: int | None = None) -> None:
@@ -59,7 +59,7 @@ class Writes(Death):
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[None]:
-        """Count the writes that are asked for within it, and let one fail."""
+        """Count the writes within the block, and let a given write fail."""
         kind = connect.classes().frame
         original = {name: getattr(kind, name) for name in _METHODS if hasattr(kind, name)}
         write = kind.write
@@ -85,7 +85,7 @@ class Writes(Death):
         return failing(frame, self._next())
 
     def _next(self) -> int | None:
-        """Count a write; return where it fails, None if it doesn't."""
+        """Count a write; return its place of failure, or None without a failure."""
         number = next(self._numbers)
         self.reached = (number + 1) * len(CUTS)
         if self.last is None or number != (self.last - 1) // len(CUTS):
@@ -110,7 +110,7 @@ class Writes(Death):
 
 
 def failing(frame: DataFrame, cut: int | None) -> DataFrame:
-    """Return a frame whose tasks fail at one of the `CUTS`; None: the frame as it is."""
+    """Return a frame whose tasks fail at one of the `CUTS`; None: the unchanged frame."""
     from pyspark.sql import functions as F
 
     if cut is None:
@@ -118,7 +118,7 @@ def failing(frame: DataFrame, cut: int | None) -> DataFrame:
     partition = F.spark_partition_id()
     row = F.monotonically_increasing_id().bitwiseAND(F.lit(_IN_PARTITION))
     first_row, fails = row == F.lit(0), F.raise_error(F.lit(PlannedCrash.__name__)).isNull()
-    # The first row waits before it fails, so that tasks that were started with its own can end.
+    # The first row waits before the failure, so that tasks started at the same time can finish.
     waits = F.expr(f"reflect('java.lang.Thread', 'sleep', {WAIT_MS}L)").eqNullSafe(F.lit(""))
     late = F.when(waits, F.lit(True)).otherwise(fails)
     at, end = {
@@ -130,13 +130,13 @@ def failing(frame: DataFrame, cut: int | None) -> DataFrame:
 
 
 def _after_a_row(function: Callable[[Iterable[Any]], Any]) -> Callable[[Iterable[Any]], Any]:
-    """Return a function for `foreachPartition` that dies after a row of each partition.
+    """Return a `foreachPartition` function that dies after a row of each partition.
 
-    Spark hands rows to Python by the dozen, so those before a row that fails never come there.
+    Spark sends rows to Python in groups, so the rows before a failing row would never arrive.
     """
     message = PlannedCrash.__name__
 
-    def until_second(rows: Iterable[Any]) -> Iterator[Any]:  # within a function: it goes to the workers by value
+    def until_second(rows: Iterable[Any]) -> Iterator[Any]:  # nested, so that Spark sends it to the workers by value
         for number, row in enumerate(rows):
             if number:
                 raise RuntimeError(message)
@@ -146,5 +146,5 @@ def _after_a_row(function: Callable[[Iterable[Any]], Any]) -> Callable[[Iterable
 
 
 def _is_planned(error: BaseException | None) -> bool:
-    """Whether an error, or its cause, comes from a write that was to fail."""
+    """Return whether an error or its cause comes from a write planned to fail."""
     return error is not None and (PlannedCrash.__name__ in str(error) or _is_planned(error.__cause__))
