@@ -1,1 +1,1 @@
-"""Fuzzing of Spark: whole queries are drawn, and judged by the reference of plans and by relations between queries."""
+"""Fuzzing of Spark: draws whole queries, and judges them by the reference of plans and by relations between queries."""

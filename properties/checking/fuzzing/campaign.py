@@ -1,4 +1,4 @@
-"""A run of the fuzzer: seeds are judged by processes side by side, each in its own Spark, until the time is up."""
+"""A run of the fuzzer: parallel processes judge seeds, each in its own Spark, until the time is up."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from .relations import NAMES
 from .seeds import Begin, Judged, ReportedFinding, Seed
 
 SEED_SECONDS = 420.0
-"""How long a seed may take, shrinking included; then its process is ended, and the seed is a finding."""
+"""The time limit of a seed (s), including shrinking; after it, the process is ended, and the seed is a finding."""
 PLANS_OF_A_PROCESS = 200
-"""After so many seeds a process is started anew, for a session grows with each query."""
+"""The number of seeds before a process is restarted, because a session grows with each query."""
 HISTORIES = 200
 SHOWING = 0.5
-"""How long scripts of differences with a name are made after a run, as a share of its time."""
+"""The time for the scripts of named differences after a run, as a share of the run's time."""
 AGAINST = "another PySpark"
 STATEFUL = (
     *("windows", "session windows", "groups", "deduplication"),
     *(f"{kind.replace('_', ' ')} join" for kind in KINDS if kind != "full"),
 )
-"""The stateful operators above and below which others are drawn."""
+"""The stateful operators that other stateful operators are drawn above and below."""
 LAST = ("full join", "deduplication within the watermark", "limit", "transformWithState")
-"""The stateful operators above which none is drawn."""
+"""The stateful operators with no other stateful operator above them."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class CampaignOptions:
     """The options of a run.
 
     Attributes:
-        minutes: How long it runs.
+        minutes: The time limit (min).
         seed: The first seed.
         jobs: The number of processes.
-        only: The relation that is asked alone; empty: any.
-        against: The version of another PySpark that judges the same seeds; empty: none.
+        only: The only relation to check; empty: all.
+        against: Another version of PySpark that judges the same seeds; empty: no other version.
         histories: The number of histories of each plan.
-        shown: The divergences that have a script already, by `file_name`.
+        shown: The divergences that already have a script, by `file_name`.
     """
 
     minutes: float = 10.0
@@ -73,15 +73,15 @@ class Tally:
     """The results of a run so far.
 
     Attributes:
-        seconds: How long it has run.
-        plans: How many different plans ran.
-        pairs: How many pairs of a plan and a history were judged.
-        skipped: How many plans weren't run, by the reason.
-        runs: How often each relation was asked.
-        refusals: How often Spark refused a plan, by its condition.
-        pairs_of_operators: The pairs of stateful operators that came up, the lower first.
+        seconds: The time so far (s).
+        plans: The number of different plans that ran.
+        pairs: The number of judged pairs of a plan and a history.
+        skipped: The number of plans that weren't run, by the reason.
+        runs: The number of checks of each relation.
+        refusals: The number of plans that Spark refused, by the error condition.
+        pairs_of_operators: The covered pairs of stateful operators, the lower operator first.
         differences: The findings.
-        named: How often each divergence came up.
+        named: The number of findings of each divergence.
     """
 
     seconds: float = 0.0
@@ -96,19 +96,19 @@ class Tally:
 
     @property
     def unnamed(self) -> list[ReportedFinding]:
-        """The findings that nothing explains."""
+        """The findings that no divergence explains."""
         return [one for one in self.differences if not one.named]
 
     @property
     def never_seen(self) -> list[str]:
-        """The pairs of operators and the relations that didn't come up."""
+        """The pairs of operators and the relations that weren't covered."""
         drawn = itertools.product(STATEFUL, (*STATEFUL, *LAST))
         pairs = (pair for pair in drawn if pair not in self.pairs_of_operators)
         relations = (name for name in NAMES if not self.runs[name])
         return [*(f"{above} above {below}" for below, above in pairs), *relations]
 
     def add(self, judged: Judged) -> None:
-        """Add what became of a seed."""
+        """Add the result of a seed."""
         if judged.skipped:
             self.skipped[judged.skipped] += 1
             return
@@ -127,16 +127,16 @@ def run(
     say: Callable[[str], None],
     keep: Callable[[ReportedFinding], None] = lambda found: None,
 ) -> None:
-    """Judge seeds until the time is up; the tally has what was found, whatever ends the run.
+    """Judge seeds until the time is up; the tally keeps the findings even if the run fails.
 
     Args:
         options: The options.
-        tally: What was found so far.
-        say: Takes what is done, in words.
-        keep: Takes each finding as soon as it is there.
+        tally: Collects the findings.
+        say: Called with each step, in words.
+        keep: Called with each finding at once.
 
     Raises:
-        BadInput: The relation is unknown, or the other PySpark is unknown or can't be had.
+        BadInput: The relation is unknown, or the other PySpark is unknown or unavailable.
         StreamproofError: Spark can't be started.
     """
     if options.only not in ("", REFERENCE.name, *NAMES):
@@ -198,7 +198,7 @@ class _Campaign:
                 process.end(0)
 
     def work(self) -> None:
-        """Judge seeds in processes of this thread's own."""
+        """Judge seeds in processes that this thread owns."""
         try:
             while self.goes_on():
                 with self.process(Path(sys.executable), installed("pyspark")) as one:
@@ -220,7 +220,7 @@ class _Campaign:
         return not self.stopped.is_set() and (time.monotonic() < self.until or bool(self.to_show()))
 
     def to_show(self) -> list[ReportedFinding]:
-        """Return the first finding of each divergence of which there is no script yet; none if it is too late."""
+        """Return the first finding of each divergence without a script; none after the deadline."""
         if time.monotonic() > self.until + 60 * SHOWING * self.options.minutes:
             return []
         first = {file_name(one.named): one for one in reversed(self.tally.differences) if one.named}
@@ -228,16 +228,16 @@ class _Campaign:
 
     @property
     def written(self) -> set[str]:
-        """The divergences that have a script of this run, by `file_name`."""
+        """The divergences with a script of this run, by `file_name`."""
         return {file_name(one.named) for one in self.tally.differences if one.script}
 
     def unwritten(self) -> str:
-        """Return, once the time is up, how many scripts of divergences are still to be written."""
+        """Return the number of scripts of divergences still to write, once the time is up."""
         left = len(self.to_show()) + len(self.showing - self.written) if time.monotonic() > self.until else 0
         return f"; {left} scripts of divergences are still to be written" if left else ""
 
     def next_seed(self) -> Seed | None:
-        """Return the next seed; when the time is up, one that shows a divergence that came up; None: all is done."""
+        """Return the next seed; after the deadline, a seed of a divergence without a script; None: no work is left."""
         if not self.goes_on():
             return None
         with self.lock:
@@ -251,7 +251,7 @@ class _Campaign:
             return replace(of_run, seed=left[0].seed, shows=left[0].named)
 
     def judge_with(self, one: PySparkProcess, other: PySparkProcess | None) -> None:
-        """Judge seeds with processes, until one of them has ended or has judged its share."""
+        """Judge seeds with processes, until a process has ended or has judged its share."""
         pair = [process for process in (one, other) if process is not None]
         with self.lock:
             self.processes.update(pair)
@@ -269,7 +269,7 @@ class _Campaign:
                 self.processes.difference_update(pair)
 
     def asked(self, process: PySparkProcess, seed: Seed) -> Judged:
-        """Ask a process for a seed; if the process ends, or takes too long, the seed is a finding."""
+        """Judge a seed in a process; if the process ends, or takes too long, the seed is a finding."""
         late = threading.Event()
 
         def end() -> None:
@@ -293,9 +293,9 @@ class _Campaign:
 
 
 def _compared(seed: Seed, answers: Sequence[Judged], version: str) -> Judged:
-    """Return the result of a seed on two PySparks: other rows are a finding, which the divergences of both name.
+    """Return a seed's result on two PySparks: different rows are a finding, named by the divergences of both.
 
-    A plan that one of them alone refuses is counted by its condition.
+    A plan that only one PySpark refuses is counted by its error condition.
     """
     here, there = answers
     runs = here.runs + Counter({AGAINST: 1})
@@ -315,7 +315,7 @@ def _compared(seed: Seed, answers: Sequence[Judged], version: str) -> Judged:
 
 
 def progress(tally: Tally) -> str:
-    """Return how far a run is, in a line."""
+    """Return the progress of a run in a line."""
     known, unnamed = len(tally.differences) - len(tally.unnamed), len(tally.unnamed)
     return (
         f"{len(tally.plans):,} plans and {tally.pairs:,} pairs of a plan and a history in {tally.seconds:.0f} s: "

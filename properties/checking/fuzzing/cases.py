@@ -1,4 +1,4 @@
-"""A case: a query, its rows, and how it is run; and what the reference expects of it."""
+"""A case: a query, its rows and its run options, and the reference's expected output."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ...generators.plans.rows import CLOCK
 from ...witnesses.plans.running import HowRun
 
 RowBag: TypeAlias = "Counter[tuple[Any, ...]]"
-"""Rows in the compared columns, in no order."""
+"""Rows in the compared columns, without order."""
 Bags: TypeAlias = "list[RowBag]"
 """The rows of each batch."""
 
 
 @dataclass(frozen=True)
 class PlanCase:
-    """A query, its rows, and how it is run.
+    """A query, its rows and its run options.
 
     Attributes:
         query: The query.
         batches: The rows of each batch.
-        how: How it is run.
-        nothing_late: Whether no row is late, and the last batches close everything.
+        how: The run options.
+        nothing_late: Whether no row is late, and the last batches close all windows and groups.
     """
 
     query: Query
@@ -39,24 +39,24 @@ class PlanCase:
 
     @property
     def histories(self) -> set[int]:
-        """The histories that have rows."""
+        """The histories with rows."""
         found = {row["h"] for batch in self.batches for rows in batch.values() for row in rows}
         return found - {CLOCK}
 
     @property
     def columns(self) -> list[str] | None:
-        """The columns that are compared; None: nothing of the result is the same in each run."""
+        """The compared columns; None: every column of the result may vary between runs."""
         exact = exact_columns(self.query.plan)
         return None if exact is None else [name for name in self.query.plan.columns if name in exact]
 
     def bags(self, batches: Sequence[Sequence[Row]], columns: Sequence[str] | None = None) -> Bags:
-        """Return rows as they are compared: in the given columns, by default in all that are compared."""
+        """Return rows in the compared form: in the given columns, by default in all compared columns."""
         columns = self.columns or [] if columns is None else columns
         return [Counter(tuple(row[name] for name in columns) for row in batch) for batch in batches]
 
     @property
     def starts(self) -> frozenset[int]:
-        """The batches before which the query starts anew."""
+        """The batches before which the query restarts."""
         return frozenset({one + 1 for one in self.how.restarts} | {*self.how.deaths})
 
     def expected(
@@ -65,12 +65,12 @@ class PlanCase:
         watermarks_ms: Sequence[tuple[bool, int]] | None = None,
         starts: Collection[int] = (),
     ) -> Bags:
-        """Return the rows of each batch by the reference.
+        """Return the expected rows of each batch.
 
         Args:
-            plan: A plan that Spark runs in place of the query's; None: the query's, as it is written.
-            watermarks_ms: The watermarks that Spark's micro-batches had; None: those that the rows move.
-            starts: The batches before which the query forgets the times that its inputs have reached.
+            plan: A plan that Spark may run instead of the query's plan; None: the query's plan, as written.
+            watermarks_ms: The watermarks of Spark's micro-batches; None: the watermarks that follow from the rows.
+            starts: The batches before which the query forgets its inputs' largest times.
         """
         query = self.query
         execution = Execution(plan or query.plan, policy=query.policy, without_data=query.without_data, starts=starts)
@@ -80,7 +80,7 @@ class PlanCase:
         for micro in done:
             kept = [] if self.query.mode == "complete" else emitted[micro.batch]
             emitted[micro.batch] = [*kept, *micro.rows]
-        if self.query.mode == "complete":  # a batch without new data leaves the table as it is
+        if self.query.mode == "complete":  # a batch without new data leaves the table unchanged
             for number, batch in enumerate(self.batches):
                 emitted[number] = emitted[number] if batch or not number else emitted[number - 1]
         return self.bags(emitted)
@@ -89,7 +89,7 @@ class PlanCase:
 def first_difference(
     wanted: Sequence[RowBag], found: Sequence[RowBag]
 ) -> tuple[int, list[tuple[Any, ...]], list[tuple[Any, ...]]] | None:
-    """Return the first batch that differs, with its missing and its surplus rows; None: there is none."""
+    """Return the first batch that differs, with its missing and surplus rows; None: all batches agree."""
     for number, (one, other) in enumerate(zip(wanted, found, strict=True)):
         if one != other:
             return number, [*(one - other).elements()], [*(other - one).elements()]

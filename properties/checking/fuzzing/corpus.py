@@ -1,4 +1,4 @@
-"""The plans that each run begins with: one for each known divergence, and equivalences that were written by hand."""
+"""The first plans of each run: one for each known divergence, and equivalences written by hand."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ CORPUS: dict[str, Query] = {
     "a processor above a join": Query(processing(keep(join("left", timed(A), timed(B))))),
     "sessions above a union": Query(sessions(Union((timed(A), timed(B))))),
 }
-"""Each plan by its name."""
+"""The plans, by name."""
 ASKED = {
     "limit above windows": "rocksdb",
     "inner join": "join state version 1",
     "sessions": "sessions merged early",
     "windows above a join": "restarts",
 }
-"""The relation that a plan of the corpus is asked beside the reference; others are asked none, and cost a run each."""
+"""The relation to check for a plan of the corpus; other plans skip relations, because each costs a run."""
 SHOW = {
     "filter below the watermark": "filter after windows",
     "event time pruned": "no time above a deduplication",
@@ -85,22 +85,22 @@ SHOW = {
     "late rows in sessions merged early": "sessions",
     "times forgotten at a restart": "windows above a join",
 }
-"""The plan that shows a divergence, by the name of that."""
+"""The plan that shows a divergence, by the divergence's name."""
 
 
 def seeds_of(plan: str) -> list[str]:
-    """Return the seeds of a plan: the more inputs it has, the more ways there are in which some are silent."""
+    """Return the seeds of a plan: more inputs allow more combinations of silent inputs, so they get more seeds."""
     draws = len(SILENCES) * len(CORPUS[plan].inputs)
     return [f"{plan} #{number}" for number in range(1, draws + 1)]
 
 
 def plan_of(seed: str) -> str:
-    """Return the name of the plan of a seed."""
+    """Return the plan's name of a seed."""
     return seed.partition(" #")[0]
 
 
 def silence_of(seed: str) -> float | None:
-    """Return the share of the batches of a seed in which inputs are silent: one draw of a plan has each; None: any."""
+    """Return a seed's share of batches with silent inputs, so that a plan's seeds cover all shares; None: any."""
     number = seed.partition(" #")[2]
     return SILENCES[int(number) % len(SILENCES)] if number else None
 
@@ -109,6 +109,6 @@ SEEDS = (
     *(seed for seeds in itertools.zip_longest(*map(seeds_of, CORPUS)) for seed in seeds if seed),
     *EQUIVALENCES,
 )
-"""The seeds of the corpus, each the name of a plan and a number: first one of each plan; then the equivalences."""
+"""The seeds of the corpus, each a plan's name and a number: first a seed of each plan; then the equivalences."""
 QUERIES = {**CORPUS, **{name: one.query for name, one in EQUIVALENCES.items()}}
 """The query of each plan, by its name."""

@@ -1,4 +1,4 @@
-"""Where Spark's streaming plans are known to differ from what is written, each with the reading that explains it."""
+"""The known differences between Spark's streaming plans and the written query, each with a plan that explains it."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from ...system.installed.requirements import installed, release
 from ...witnesses.job.plan import optimized
 
 EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
-"""The setting that names the rules that the optimizer leaves out."""
+"""The Spark setting of the optimizer rules to exclude."""
 _RULE = "org.apache.spark.sql.catalyst.optimizer."
 
 
 @dataclass(frozen=True)
 class Divergence:
-    """A known difference between a plan as it is written and as Spark runs it.
+    """A known difference between a written plan and the plan that Spark runs.
 
     Attributes:
         name: Its name in reports.
-        ticket: The issue of Spark's, or `not reported`.
-        says: What happens, in a sentence.
-        remedy: What a user does about it.
-        rules: The rules of the optimizer without which Spark does as it is written; empty: no rule is the cause.
-        message: A part of the error that a query dies with; empty: it runs.
-        until: The first version of Spark without it; empty: there is none.
+        ticket: Spark's issue, or `not reported`.
+        says: The effect, in a sentence.
+        remedy: The user's remedy.
+        rules: The optimizer rules that cause the difference; empty: no rule is the cause.
+        message: A part of the error that ends the query; empty: the query doesn't fail.
+        until: The first Spark version without the difference; empty: no such version.
     """
 
     name: str
@@ -37,16 +37,16 @@ class Divergence:
 
     @property
     def issue(self) -> str:
-        """The issue of Spark's, and the first version without the difference."""
+        """Spark's issue, and the first version without the difference."""
         return f"{self.ticket}, until {self.until}" if self.until else self.ticket
 
     @property
     def is_of_this_spark(self) -> bool:
-        """Whether the installed PySpark is known to have it."""
+        """Return whether the installed PySpark is known to have the difference."""
         return self.is_of(installed("pyspark"))
 
     def is_of(self, version: str) -> bool:
-        """Whether a version of PySpark is known to have it, or isn't known to have it no more."""
+        """Return whether a version of PySpark has the difference, as far as is known."""
         return not self.until or release(version) < release(self.until)
 
     @property
@@ -205,7 +205,7 @@ BY_RULES = (
     *(FILTERED_WATERMARK, REDUNDANT_SESSIONS, FALSE_FILTER, ONE_ROW, CONSTANT_OF_ONE_SIDE),
     *(SEMI_JOIN_ABOVE_UNION, ZERO_FOR_NULL, LIMIT_BELOW_JOIN),
 )
-"""Those without whose rules Spark does as it is written, those with the narrower rules first."""
+"""The divergences that disappear without their optimizer rules, those with narrower rules first."""
 ALL = (
     FILTERED_WATERMARK,
     PRUNED_TIME,
@@ -235,7 +235,7 @@ def divergence_named(name: str) -> Divergence:
 
 
 def sentences(names: Iterable[str]) -> list[str]:
-    """Return a sentence for each known divergence that reaches a job's plan, without its full stop."""
+    """Return a sentence for each known divergence in a job's plan, without the full stop."""
     return [
         f"Spark is known to run this plan otherwise than it is written ({one.name}, {one.issue}): {one.says} "
         f"Remedy: {one.remedy}"

@@ -1,7 +1,7 @@
-"""Pairs of plans, written by hand, that must give the same rows in each batch; each run of the fuzzer asks them.
+"""Pairs of plans, written by hand, that must emit the same rows in each batch; each run of the fuzzer checks them.
 
-Each says which rule of the algebra it is. A rule that holds of batch queries alone isn't here: a row that is late to a
-deduplication may be in time for the window above it.
+Each name states a rule of the algebra. Rules that hold only for batch queries are left out: a row may be late for a
+deduplication, and yet in time for the window above.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ def timed(node: Node, seconds: int = 0) -> Node:
 
 
 def windows(node: Node, seconds: int = 10, by: tuple[str, ...] = ("h", "k"), mode: Any = "append", **made: Any) -> Node:
-    """Return an aggregation by windows, by default with the number of rows as `v`."""
+    """Return an aggregation by windows, by default with the row count as `v`."""
     size_us = seconds * SECOND_US
     return Aggregation((node,), Windows("ts", by, size_us, size_us, 0, made or COUNT, mode), "ts")
 
 
 def sessions(node: Node, seconds: int = 10, **made: Any) -> Node:
-    """Return an aggregation by session windows, by default with the number of rows as `v`."""
+    """Return an aggregation by session windows, by default with the row count as `v`."""
     return Aggregation((node,), SessionAggregation("ts", ("h", "k"), seconds * SECOND_US, made or COUNT), "ts")
 
 
 def groups(node: Node, mode: Mode = "complete", **made: Any) -> Node:
-    """Return an aggregation by history and key, by default with the number of rows as `v`."""
+    """Return an aggregation by history and key, by default with the row count as `v`."""
     return Aggregation((node,), Groups(("h", "k"), None, made or COUNT, mode))
 
 
 def join(kind: StreamJoinKind, left: Node, right: Node, before: int | None = 5, after: int | None = 5) -> Join:
-    """Return a join of streams by history and key, within seconds."""
+    """Return a stream-stream join by history and key, within a number of seconds."""
     before_us, after_us = (None if one is None else one * SECOND_US for one in (before, after))
     return join_of(kind, left, right, before_us, after_us)
 
 
 def only(node: Node, *names: str) -> Node:
-    """Return a node's columns of these names."""
+    """Return a projection of a node to the named columns."""
     return Project((node,), tuple((name, column(name)) for name in names))
 
 
@@ -93,11 +93,11 @@ def _both(node: Node, other: Node | None = None) -> Union:
 
 
 class Equivalence(NamedTuple):
-    """Two plans that must give the same rows in each batch.
+    """Two plans that must emit the same rows in each batch.
 
     Attributes:
-        query: The first, and how it runs.
-        other: The second.
+        query: The first plan, and its run options.
+        other: The second plan.
     """
 
     query: Query
@@ -105,7 +105,7 @@ class Equivalence(NamedTuple):
 
     @property
     def relation(self) -> Relation:
-        """The relation to the second plan; it says nothing of other plans, such as a shrunk one."""
+        """The relation to the second plan; it doesn't apply to other plans, such as a shrunk plan."""
         return Relation(EQUIVALENCE, self._vary)
 
     def _vary(self, case: PlanCase) -> PlanCase | None:
@@ -113,7 +113,7 @@ class Equivalence(NamedTuple):
 
 
 _IS_A = is_("or", is_("=", "k", constant("a")), is_("<", "h", 0))
-"""Keeps the clock's rows: else each pair would show that filters move below the watermark."""
+"""A condition that keeps the clock's rows; otherwise each pair would show that filters move below the watermark."""
 _MANY = is_(">", "v", 1)
 _A, _B, _C = timed(A), timed(B), timed(C)
 _ABC = is_("or", *(is_("=", "k", constant(key)) for key in "abc"))
@@ -175,7 +175,7 @@ _ABOVE: tuple[Callable[[Node], Node], ...] = (
     lambda node: _max(sessions, node),
     lambda node: keep(join("left", keep(node), _B)),
 )
-"""Operators with state, one of which stands above both plans of a pair without: there optimizers move filters."""
+"""Stateful operators, to put above both plans of a pair without state: optimizers move filters there."""
 _WITH_STATE: dict[str, tuple[Node, Node]] = {
     "duplicates of duplicates": (_once(_once(_A)), _once(_A)),
     "duplicates of a union with itself": (_once(_both(_A)), _once(_A)),
@@ -256,4 +256,4 @@ EQUIVALENCES: dict[str, Equivalence] = {
     **{name: Equivalence(Query(one), other) for name, (one, other) in _WITH_STATE.items()},
     **{name: Equivalence(Query(one, mode), other) for name, (mode, one, other) in _OF_A_MODE.items()},
 }
-"""Each pair by its name."""
+"""The pairs, by name."""

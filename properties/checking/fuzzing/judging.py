@@ -1,4 +1,4 @@
-"""Judges what Spark made of a case: by the reference, by relations, and by the batch query."""
+"""Judges Spark's result of a case by the reference, by relations, and by the batch query."""
 
 from __future__ import annotations
 
@@ -52,26 +52,26 @@ INTERNAL = (
     *("INTERNAL_ERROR", "PLAN_VALIDATION_FAILED", "MatchError", "NullPointerException", "assertion failed"),
     *("NoSuchElementException", "IllegalStateException", "ClassCastException", "IndexOutOfBounds"),
 )
-"""Texts of errors that no plan should meet."""
+"""Error texts that no plan should cause."""
 CLOSED_MS = 60_000
-"""A watermark that is so far behind all rows has closed everything: longer than all durations of a plan together."""
+"""A watermark delay larger than all durations of a plan together: such a watermark has closed everything."""
 UNSUPPORTED = ("UNSUPPORTED_", "not supported", "SPARK-26154")
-"""Texts of refusals: of some plans Spark refuses the first batch, not the query."""
+"""Texts of refusals; for some plans, Spark refuses the first batch instead of the query."""
 Explanation: TypeAlias = "tuple[Divergence, ...] | None"
-"""The divergences by which the reference explains a run: none if it is as it is written; None: nothing explains it."""
+"""The divergences with which the reference explains a run; empty: none is needed; None: no explanation."""
 
 
 class Finding(NamedTuple):
-    """A case on which Spark differs.
+    """A case whose result on Spark differs.
 
     Attributes:
-        relation: The relation that doesn't hold: `REFERENCE`, `BATCH`, `REFUSED`, or another.
+        relation: The violated relation: `REFERENCE`, `BATCH`, `REFUSED`, or another.
         case: The case.
-        other: The second case of the relation; None: there is none.
-        wanted: The rows of each batch that are expected, or those at the end; of `refused` none.
-        found: The rows that Spark gave.
-        named: The known divergences that explain it; empty: nothing does.
-        error: The error that a query died with.
+        other: The second case of the relation; None: no second case.
+        wanted: The expected rows of each batch, or of the end; empty for `refused`.
+        found: Spark's rows.
+        named: The known divergences that explain the difference; empty: no explanation.
+        error: The error that ended a query.
     """
 
     relation: Relation
@@ -88,10 +88,10 @@ class PlanJudge:
     """Runs cases, and judges them.
 
     Attributes:
-        runner: Runs them on Spark.
-        pairs: How many pairs of a plan and a history were judged.
-        runs: How often each relation was asked.
-        refusals: How often Spark refused a plan, by its condition.
+        runner: Runs the cases on Spark.
+        pairs: The number of judged pairs of a plan and a history.
+        runs: The number of checks of each relation.
+        refusals: The number of plans that Spark refused, by the error condition.
         digest: A digest of the rows of the last case's plain run.
     """
 
@@ -109,12 +109,12 @@ class PlanJudge:
         return self._rows[1]
 
     def run(self, case: PlanCase, settings: Mapping[str, str] | None = None) -> Ran:
-        """Run a case, perhaps under further settings."""
+        """Run a case, optionally with additional settings."""
         how = replace(case.how, settings={**case.how.settings, **(settings or {})})
         return self.runner.run(case.query, self.rows(case), how)
 
     def judge(self, case: PlanCase, relations: Sequence[Relation]) -> Iterator[Finding]:
-        """Judge a case by the reference and the batch query, and by relations; yield what differs."""
+        """Judge a case by the reference, the batch query and relations; yield the differences."""
         self.asked(REFERENCE, case)
         try:
             ran = self.run(case)
@@ -133,7 +133,7 @@ class PlanJudge:
                 yield from self.by_relation(case, ran, explained, relation, other)
 
     def again(self, finding: Finding, case: PlanCase) -> Finding | None:
-        """Judge another case by a finding's relation; return what differs for the same reasons, if anything does."""
+        """Judge another case by a finding's relation; return a difference with the same explanation, if any."""
         asked = () if finding.relation in (REFERENCE, BATCH, REFUSED) else (finding.relation,)
         for one in self.judge(case, asked):
             if one.relation is finding.relation and one.named == finding.named:
@@ -141,12 +141,12 @@ class PlanJudge:
         return None
 
     def asked(self, relation: Relation, case: PlanCase) -> None:
-        """Count that a relation is asked of a case."""
+        """Count a check of a relation on a case."""
         self.pairs += len(case.histories)
         self.runs[relation.name] += 1
 
     def explain(self, case: PlanCase, ran: Ran) -> Explanation:
-        """Return the divergences by which the reference has the same rows as a run."""
+        """Return the divergences with which the reference has the same rows as a run."""
         found = case.bags(ran.batches)
         named = self.by_readings(case, found)
         if named is not None:
@@ -157,7 +157,7 @@ class PlanJudge:
         return self.by_rules(case)
 
     def by_readings(self, case: PlanCase, found: Bags) -> Explanation:
-        """Return the divergences by whose reading the reference has the rows found."""
+        """Return the divergences whose plans give the reference the found rows."""
         for plan, named in self.readings(case):
             if case.expected(plan) == found:
                 return named
@@ -167,13 +167,13 @@ class PlanJudge:
         return None
 
     def by_rules(self, case: PlanCase) -> Explanation:
-        """Return the divergences without whose rules Spark does as it is written."""
+        """Return the divergences without whose rules Spark runs the plan as written."""
         alone = [one for one in BY_RULES if one.is_of_this_spark]
         combined = [*((one,) for one in alone), *((FILTERED_WATERMARK, one) for one in alone[1:])]
         return next((named for named in combined if self.is_as_written(case, *named)), None)
 
     def readings(self, case: PlanCase) -> list[tuple[Node, tuple[Divergence, ...]]]:
-        """Return the plans that Spark may run in place of a case's, each with its divergences: first as written."""
+        """Return the plans that Spark may run for a case, each with its divergences: the written plan first."""
         plan = case.query.plan
         readings: list[tuple[Node, tuple[Divergence, ...]]] = [(plan, ()), (pruned(plan), (PRUNED_TIME,))]
         joins = [node.by for node in plan.walk() if isinstance(node, Join)]
@@ -197,7 +197,7 @@ class PlanJudge:
         return readings
 
     def is_as_written(self, case: PlanCase, *divergences: Divergence) -> bool:
-        """Whether Spark does as it is written, or only prunes columns, without the rules of divergences."""
+        """Return whether Spark, without the rules of divergences, runs the plan as written, or only prunes columns."""
         excluded = {**case.how.settings, EXCLUDED_RULES: ",".join(one.excluded for one in divergences)}
         case = replace(case, how=replace(case.how, settings=excluded))
         try:
@@ -209,7 +209,7 @@ class PlanJudge:
     def by_relation(
         self, case: PlanCase, ran: Ran, explained: Explanation, relation: Relation, other: PlanCase
     ) -> Iterator[Finding]:
-        """Judge a second case against the first."""
+        """Judge a second case against the first case."""
         self.asked(relation, other)
         try:
             second = self.run(other)
@@ -224,7 +224,7 @@ class PlanJudge:
             yield Finding(relation, case, other, wanted, found, tuple(both))
 
     def by_batch(self, case: PlanCase, ran: Ran, explained: Explanation) -> Iterator[Finding]:
-        """Judge a run in which nothing is late by the batch query over all rows."""
+        """Judge a run without late rows by the batch query over all rows."""
         columns = case.columns or []
         if case.query.mode != "append" or "h" not in columns or not is_whole_at_end(case.query.plan):
             return
@@ -239,7 +239,7 @@ class PlanJudge:
         last_us = max(filter(None, of_histories), default=0)
         is_timed = any(isinstance(node, WithWatermark) for node in case.query.plan.walk())
         if is_timed and max((ms for _, ms in ran.watermarks_ms), default=0) <= last_us // MS + CLOSED_MS:
-            return  # the clock's rows don't reach a watermark, and so don't close what is open
+            return  # the clock's rows don't reach a watermark, so open windows stay open
         self.asked(BATCH, case)
         try:
             rows = self.runner.as_batch(case.query, case.batches, case.how)
@@ -251,7 +251,7 @@ class PlanJudge:
             yield Finding(BATCH, case, None, [wanted], [found], explained or ())
 
     def refused(self, case: PlanCase, refused: Refused) -> Iterator[Finding]:
-        """Judge a refusal: an internal error is a finding, and so is the death of a query that Spark has accepted."""
+        """Judge a refusal: an internal error, or the failure of a query that Spark has accepted, is a finding."""
         self.refusals[refused.condition or "no condition"] += 1
         dies = refused.has_started and not any(one in str(refused) for one in UNSUPPORTED)
         if dies or any(one in refused.details for one in INTERNAL):
@@ -261,11 +261,11 @@ class PlanJudge:
 
 
 def is_whole_at_end(plan: Node) -> bool:
-    """Whether a stream in which nothing is late ends with the rows of the batch query.
+    """Return whether a stream without late rows ends with the rows of the batch query.
 
-    A join without both bounds emits rows behind the watermark, when a partner comes late: an operator above drops them.
-    A limit takes the first rows, a deduplication within the watermark lets duplicates through, and timers of event time
-    don't fire in a batch query.
+    Exceptions: a join without both bounds emits rows behind the watermark when a match is late, and an operator above
+    drops them. A limit keeps the first rows. A deduplication within the watermark lets duplicates pass. Event-time
+    timers don't fire in a batch query.
     """
     stateful = [node for node in plan.walk() if node.is_stateful]
     below = [one for node in stateful for side in node.inputs for one in side.walk()]
@@ -278,14 +278,14 @@ def is_whole_at_end(plan: Node) -> bool:
 
 
 def keeps_untimed(plan: Node) -> bool:
-    """Whether rows without an event time may wait for ever: alone in an outer join, or in a group by the time."""
+    """Return whether rows without an event time may wait forever, in an outer join or in a group by the time."""
     outer = (isinstance(one, Join) and one.by.join in ("left", "right", "full") for one in plan.walk())
     by_time = (isinstance(one, Aggregation) and isinstance(one.by, Groups) for one in plan.walk())
     return any(outer) or any(by_time)
 
 
 def loses_sessions(plan: Node) -> bool:
-    """Whether an operator drops a session whose end is a microsecond after the watermark: by then its time is late."""
+    """Return whether an operator drops a session that ends 1 µs after the watermark, as its time is already late."""
     below = (one for node in plan.walk() if node.is_stateful for side in node.inputs for one in side.walk())
     return any(isinstance(one, Aggregation) and isinstance(one.by, SessionAggregation) for one in below)
 
@@ -304,7 +304,7 @@ def digest_of(bags: Bags) -> str:
 
 
 def _of_histories(bags: Bags, columns: Sequence[str]) -> RowBag:
-    """Return the rows of all batches but the clock's."""
+    """Return the rows of all batches without the clock's rows."""
     at = columns.index("h")
     rows = (row for bag in bags for row in bag.elements())
     return Counter(row for row in rows if row[at] not in (CLOCK, None))

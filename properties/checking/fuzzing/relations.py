@@ -1,4 +1,4 @@
-"""Relations: a second query, or a second way of running a query, that must give the same rows."""
+"""Relations: a second query, or another way of running a query, that must return the same rows."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ SETTINGS: dict[str, dict[str, str]] = {
     "aggregation state version 1": {"spark.sql.streaming.aggregation.stateFormatVersion": "1"},
     "sessions merged early": {"spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition": "true"},
 }
-"""Settings that may change the speed of a query, and nothing else."""
+"""Settings that may change only the speed of a query."""
 CHECKPOINT = ("offsets", "state", "commits")
-"""The folders of a checkpoint; a query that can't write to one of them dies before, in or after its batch."""
+"""The folders of a checkpoint; a query that can't write to one fails before, in or after its batch."""
 
 
 EQUIVALENCE = "equivalence"
@@ -43,11 +43,11 @@ NAMES = (
 
 @dataclass(frozen=True)
 class Relation:
-    """A second case that must have the same result, in the columns that both have.
+    """A second case that must have the same result in the common columns.
 
     Attributes:
         name: Its name in reports.
-        vary: Returns the second case; None: the relation says nothing of the first.
+        vary: Returns the second case; None: the relation doesn't apply to the first case.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Relation:
 
 
 def relations(generator: random.Random, case: PlanCase) -> Iterator[Relation]:
-    """Yield the relations of a case, their choices drawn, in the order in which they are asked."""
+    """Yield the relations of a case with their drawn options, in the order of the checks."""
     drawn = [*_drawn(generator, case)]
     generator.shuffle(drawn)
     yield from drawn
@@ -85,7 +85,7 @@ def _drawn(generator: random.Random, case: PlanCase) -> Iterator[Relation]:
 
 
 def with_plan(case: PlanCase, plan: Node | None) -> PlanCase | None:
-    """Return a case with another plan; None if there is none, or it is the same."""
+    """Return a case with another plan; None: no other plan, or the same plan."""
     if plan is None or plan is case.query.plan:
         return None
     return replace(case, query=replace(case.query, plan=plan))
@@ -95,9 +95,9 @@ def _with_settings(case: PlanCase, name: str) -> PlanCase | None:
     nodes = [*case.query.plan.walk()]
     joins = [node.by for node in nodes if isinstance(node, Join)]
     if name == "join state version 1" and not (joins and all(by.join == "inner" for by in joins)):
-        return None  # Spark refuses it of other joins: SPARK-26154
+        return None  # Spark refuses it for other joins: SPARK-26154
     if name == "sessions merged early" and any(isinstance(node, Union) for node in nodes):
-        return None  # they are merged within a partition, and a union has several
+        return None  # they are merged within a partition, and a union has several partitions
     return replace(case, how=replace(case.how, settings={**case.how.settings, **SETTINGS[name]}))
 
 
@@ -110,7 +110,7 @@ def _kept(case: PlanCase, names: frozenset[str] | set[str]) -> Node | None:
 
 
 def _constants(node: Node) -> Node:
-    """Write each constant as a column of the same value, which no rule of the optimizer sees through."""
+    """Replace each constant by a column of the same value, which no optimizer rule can fold."""
     if isinstance(node, Project):
         made = tuple((name, _opaque(node.input, of)) for name, of in node.made)
         return node if made == node.made else replace(node, made=made)
@@ -135,7 +135,7 @@ def _union_sides(node: Node) -> Node:
     if not isinstance(node, Union):
         return node
     left, right = node.inputs
-    if left.event_times != right.event_times:  # the first side's event time and delay count
+    if left.event_times != right.event_times:  # the first side's event time and delay apply
         return node
     return Union((right, left))
 
@@ -151,7 +151,7 @@ def _mirrored(node: Node) -> Node:
 
 
 def _split(node: Node) -> Node:
-    """Write a full join as the union of a left join and the right rows without a partner."""
+    """Rewrite a full join as the union of a left join and the unmatched right rows."""
     if not isinstance(node, Join) or node.by.join != "full":
         return node
     left = Join(node.inputs, replace(node.by, join="left"))

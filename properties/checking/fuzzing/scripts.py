@@ -1,4 +1,4 @@
-"""A finding as a plain PySpark script: it prints both results, and exits with 1 if they differ."""
+"""Writes a finding as a plain PySpark script, which prints both results, and exits with 1 if they differ."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from .judging import BATCH, REFERENCE, REFUSED, Finding
 
 CONFIRM_SECONDS = 180.0
 WIDTH = 120
-"""The characters of a line of a script, at most."""
+"""The maximum length of a script's line."""
 _PLAN = 105
-"""The characters of a plan's expression, so that a line has room for it."""
+"""The maximum length of a plan's expression, so that it fits into a line."""
 _MINUTE = "2026-01-01 00:00:"
-"""The minute that most times of a small case are in; a script writes it once."""
+"""The minute of most times in a small case, which a script writes only once."""
 _PACKAGE = "org.apache.spark.sql.catalyst.optimizer."
 _ALWAYS = {"spark.sql.shuffle.partitions": "1"}
 _DEFAULTS = {**DEFAULT_STORE, **_ALWAYS}
-"""Settings that a script's session has before any of them is set."""
+"""The default values of a script's session settings."""
 _TOGETHER = {"spark.sql.streaming.pollingDelay": "1s"}
-"""A running query that has found no data sleeps for a second: it reads files together that are written within it."""
+"""The sleep of a running query without data (s): files written within it are read together."""
 
 
 def script_of(finding: Finding, settings: Mapping[str, str] | None = None) -> str:
-    """Return a finding as a script: it exits with 1 if Spark differs, or a query dies, and with 0 if not.
+    """Return a finding as a script: it exits with 1 if Spark differs or a query fails, and with 0 otherwise.
 
-    Each batch is a run of the query with `availableNow`, after which the query stops. Only where the difference is one
-    of restarts or deaths a query keeps running, and is stopped after the batches that the script names, or dies in
+    Each batch is a run of the query with `availableNow`, after which the query stops. If the difference needs restarts
+    or failures, a single query keeps running instead. It stops after the batches that the script names, or fails in
     them.
 
     Args:
-        finding: The finding. The script of a small case has at most 21 lines, with a death 24.
-        settings: Settings of the session, beside those of the case.
+        finding: The finding. The script of a small case has at most 21 lines, or 24 with a failure.
+        settings: Settings of the session, in addition to the case's own.
     """
     case, other = finding.case, finding.other or finding.case
     inputs = sorted({*case.query.inputs, *other.query.inputs})
@@ -92,7 +92,7 @@ def script_of(finding: Finding, settings: Mapping[str, str] | None = None) -> st
 
 
 def confirmed_script(finding: Finding, python: str = sys.executable) -> tuple[str, bool]:
-    """Return a finding's script and whether it shows the difference, if need be under the runner's settings."""
+    """Return a finding's script and whether it shows the difference, with the runner's settings if needed."""
     script = script_of(finding)
     if is_confirmed(script, python):
         return script, True
@@ -101,7 +101,7 @@ def confirmed_script(finding: Finding, python: str = sys.executable) -> tuple[st
 
 
 def is_confirmed(script: str, python: str = sys.executable) -> bool:
-    """Run a script in a process and a session of its own; return whether it shows the difference."""
+    """Run a script in its own process and session; return whether it shows the difference."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "finding.py"
         path.write_text(script, encoding="utf-8")
@@ -132,7 +132,7 @@ def _configuration(case: PlanCase, other: PlanCase, settings: Mapping[str, str])
 
 
 def _ways(case: PlanCase, other: PlanCase) -> list[dict[str, str]]:
-    """Return the settings of each case that the other hasn't; the first needn't set what its session has."""
+    """Return each case's settings that the other case lacks; the first case skips its session's own settings."""
     both = [{**SETTINGS, **one.how.settings} for one in (case, other)]
     differing = [name for name in {**both[0], **both[1]} if both[0].get(name) != both[1].get(name)]
     ways = [{name: one[name] for name in differing if name in one} for one in both]
@@ -146,7 +146,7 @@ def _results(
     deaths: Sequence[Mapping[int, str]],
     ways: Sequence[Mapping[str, str]],
 ) -> list[tuple[str, str]]:
-    """Return the results that are printed, each with the expression that makes it."""
+    """Return the printed results, each with its expression."""
     if finding.relation is REFERENCE:
         expected = json.dumps([_texts(finding.wanted[at]) for at in numbers])
         return [("as it is written", expected), ("as Spark runs it", _run("query", {}, stops[:1], deaths[0]))]
@@ -183,31 +183,31 @@ def _plans(plan: Node, other: Node, inputs: Sequence[str]) -> list[tuple[str, li
 
 
 def _rows(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as they are written into a file, before its minute and the ends of their lines are put in."""
+    """Return rows in their form in a file, before the minute and the line ends are inserted."""
     texts = [",".join("" if row[name] is None else _text(row[name]) for name in ("h", "k", "ts", "v")) for row in rows]
     return " ".join(text.replace(_MINUTE, "@").replace(" ", "T") for text in texts)
 
 
 def _texts(bag: RowBag) -> list[str]:
-    """Return rows as Spark shows them as structs, without the minute."""
+    """Return rows in the form of Spark's structs, without the minute."""
     shown = (f"{{{', '.join(map(_text, row)) or 1}}}" for row in bag.elements())
     return sorted(text.replace(_MINUTE, "") for text in shown)
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, int) or value < 10**14:  # no other number of a plan is as large as a time
+    if not isinstance(value, int) or value < 10**14:  # other numbers in a plan are smaller than times
         return "null" if value is None else str(value)
     text = from_microseconds(value).strftime("%Y-%m-%d %H:%M:%S.%f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def wrapped(line: str) -> Iterator[str]:
-    """Yield a line of Python in parts that are no longer than `WIDTH`, if its brackets and spaces allow it.
+    """Yield a line of Python in parts of at most `WIDTH` characters, if its brackets and spaces allow it.
 
-    A part ends between two arguments or elements, or else within a text, if it is then more than half full.
+    A part ends between two arguments or elements. If it is then less than half full, it ends within a text.
     """
     breaks = [*_breaks(line)]
-    opened, start = "", 0  # what a part begins with, and where
+    opened, start = "", 0  # the prefix and the start of a part
     while len(opened) + len(line) - start > WIDTH:
         room = start + WIDTH - len(opened)
         fitting = [(at, quote) for at, quote in breaks if start < at < room - bool(quote)]
@@ -225,7 +225,7 @@ def wrapped(line: str) -> Iterator[str]:
 
 
 def _breaks(line: str) -> Iterator[tuple[int, str]]:
-    """Yield the spaces within brackets at which a line may end, each with the quote of the text that it stands in."""
+    """Yield the spaces in brackets where a line may end, each with the quote of its enclosing text."""
     depth, quote, is_formatted = 0, "", False
     for at, character in enumerate(line):
         if character in "\"'" and quote in ("", character):

@@ -1,6 +1,6 @@
-"""One seed of the fuzzer: a case is drawn and judged, and what differs is shrunk, written as a script and confirmed.
+"""A seed of the fuzzer: draw and judge a case, then shrink, script and confirm its differences.
 
-A seed is a request to a process of its own (`PySparkProcess`), for a plan may end Spark, or never end.
+A seed is a request to a separate process (`PySparkProcess`), because a plan may crash Spark, or never end.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from .scripts import confirmed_script
 from .shrinking import SECONDS, shrunk
 
 NAMED_SECONDS = 40.0
-"""How long a finding with a name is shrunk at most."""
+"""The time limit of shrinking a finding with a name (s)."""
 _judge: PlanJudge | None = None
 
 
 @dataclass(frozen=True)
 class ReportedFinding:
-    """A finding, as it is reported.
+    """A finding in the report's form.
 
     Attributes:
         seed: The seed of the case.
-        relation: The relation that doesn't hold.
+        relation: The violated relation.
         named: The names of the divergences that explain it.
         plan: The plan, as statements of PySpark.
-        error: The error that the query died with; empty: it ran.
-        script: The script that shows it; empty: it wasn't shrunk.
-        confirmed: Whether the script shows it in a session of its own; None: it wasn't run.
-        seconds: How long the run had taken when it was there.
+        error: The error that ended the query; empty: the query ran.
+        script: The script that shows the finding; empty: it wasn't shrunk.
+        confirmed: Whether the script shows the finding in its own session; None: the script wasn't run.
+        seconds: The time from the run's start to the finding (s).
     """
 
     seed: str
@@ -64,14 +64,14 @@ class Judged:
 
     Attributes:
         seed: The seed.
-        plan: The plan, as statements of PySpark; empty: none was run.
-        digest: A digest of the rows of the plain run; empty: there was none.
-        skipped: Why the plan wasn't run; empty: it was.
-        pairs: How many pairs of a plan and a history were judged.
-        runs: How often each relation was asked.
-        refusals: How often Spark refused a plan, by its condition.
-        pairs_of_operators: The pairs of stateful operators, the lower first.
-        differences: What differs.
+        plan: The plan, as statements of PySpark; empty: no plan ran.
+        digest: A digest of the rows of the plain run; empty: no plain run.
+        skipped: The reason why the plan wasn't run; empty: the plan ran.
+        pairs: The number of judged pairs of a plan and a history.
+        runs: The number of checks of each relation.
+        refusals: The number of plans that Spark refused, by the error condition.
+        pairs_of_operators: The pairs of stateful operators, the lower operator first.
+        differences: The findings.
     """
 
     seed: str
@@ -102,10 +102,10 @@ class Seed:
     Attributes:
         seed: A whole number, or a seed of the corpus.
         histories: The number of histories.
-        relations: The most relations that are asked beside the reference and the batch query.
-        only: The relation that is asked alone; empty: any.
-        shows: The divergences of which a script is wanted; a finding that nothing explains always has one.
-        shrinks: Whether scripts are wanted at all.
+        relations: The largest number of checked relations, in addition to the reference and the batch query.
+        only: The only relation to check; empty: all.
+        shows: The divergences that need a script; an unexplained finding always gets a script.
+        shrinks: Whether to write scripts.
     """
 
     seed: str
@@ -116,7 +116,7 @@ class Seed:
     shrinks: bool = True
 
     def query(self, generator: random.Random) -> Query:
-        """Return its query: of the corpus, or drawn."""
+        """Return the seed's query: from the corpus, or drawn."""
         known = QUERIES.get(plan_of(self.seed))
         return known or draw_query(generator)
 
@@ -148,7 +148,7 @@ class Seed:
         return judged
 
     def judge(self, case: PlanCase, asked: Sequence[Relation], judged: Judged) -> None:
-        """Judge the case, and note what differs."""
+        """Judge the case, and record its differences."""
         judge = judge_of_process()
         judge.pairs, judge.runs, judge.refusals, judge.digest = 0, Counter(), Counter(), ""
         judged.plan = "\n".join(statements(case.query.plan))
@@ -167,7 +167,7 @@ class Seed:
         )
 
     def difference(self, judge: PlanJudge, finding: Finding, names: tuple[str, ...], *, show: bool) -> ReportedFinding:
-        """Return a finding as it is reported, with a script if it is to be shown."""
+        """Return a finding in the report's form, with a script if needed."""
         plan = "\n".join(statements(finding.case.query.plan))
         found = ReportedFinding(self.seed, finding.relation.name, names, plan, finding.error)
         if not show:
@@ -204,7 +204,7 @@ def kind_of(node: Node) -> str:
 
 
 def pairs_of_operators(query: Query) -> set[tuple[str, str]]:
-    """Return the pairs of stateful operators that stand below and above each other."""
+    """Return the pairs of stateful operators of which the second is above the first."""
     return {
         (kind_of(below), kind_of(node))
         for node in query.stateful

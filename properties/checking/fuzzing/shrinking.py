@@ -1,4 +1,4 @@
-"""Shrinks a finding: fewer histories, operators, batches and rows, as long as it differs for the same reasons."""
+"""Shrinks a finding: fewer histories, operators, batches and rows, while it differs for the same reasons."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from .cases import PlanCase, first_difference
 from .judging import Finding, PlanJudge
 
 SECONDS = 120.0
-"""How long a finding is shrunk at most."""
+"""The time limit of shrinking a finding (s)."""
 ROUNDS = 100
 FILTERS = {*FUNCTIONS} - {"+", "coalesce", "case", "as timestamp", "upper", "lower"}
-"""The functions whose value is a condition."""
+"""The functions that return a condition."""
 MOST_ALONE = 3
-"""How many of the histories that differ are tried alone, before halves of all."""
+"""The number of differing histories that are tried alone, before halves of all histories."""
 
 
 def shrunk(judge: PlanJudge, finding: Finding, seconds: float = SECONDS) -> Finding:
-    """Return the smallest finding that was found within the time."""
+    """Return the smallest finding within the time limit."""
     smallest, asked = finding, set[str]()
 
     def differs(case: PlanCase) -> bool:
@@ -60,13 +60,13 @@ def shrunk(judge: PlanJudge, finding: Finding, seconds: float = SECONDS) -> Find
 
 
 def _again(judge: PlanJudge, finding: Finding, case: PlanCase) -> Finding | None:
-    """Judge a case as a finding was judged; a plan that makes no sense any more doesn't differ."""
+    """Judge a case by a finding's relation; an invalid plan doesn't differ."""
     try:
         if case.columns is None or not case.batches:
             return None
         case.expected()
         return judge.again(finding, case)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # a column that is no longer there
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # a missing column
         return None
 
 
@@ -115,7 +115,7 @@ def _candidates(case: PlanCase, thorough: bool) -> Iterator[PlanCase]:
         for first in range(0, len(places), max(size, 1)):
             dropped = {*places[first : first + max(size, 1)]}
             yield replace(case, batches=tuple(_without(batch, at, dropped) for at, batch in enumerate(case.batches)))
-    for number, batch in enumerate(case.batches):  # an input that is silent is simpler than one with no rows
+    for number, batch in enumerate(case.batches):  # a silent input is simpler than an empty input
         for name in (name for name in batch if not batch[name]):
             fewer = {one: rows for one, rows in batch.items() if one != name}
             yield _with_batches(case, (*case.batches[:number], fewer, *case.batches[number + 1 :]))
@@ -157,7 +157,7 @@ def _with_values(case: PlanCase, change: Callable[[Row], Row]) -> PlanCase:
 
 
 def _with_batches(case: PlanCase, batches: Sequence[Batch]) -> PlanCase:
-    """Return a case without the rows of inputs that its plan hasn't, and without batches that have no data."""
+    """Return a case without rows of unused inputs, and without batches that contain no data."""
     kept = ({name: rows for name, rows in batch.items() if name in case.query.inputs} for batch in batches)
     return replace(case, batches=tuple(batch for batch in kept if batch))
 
@@ -188,7 +188,7 @@ def _without(batch: Batch, at: int, dropped: set[tuple[int, str, int]]) -> Batch
 
 
 def _smaller(plan: Node) -> Iterator[Node]:
-    """Yield plans with one node less, or with a simpler node."""
+    """Yield plans without a node, or with a simpler node."""
     for node in plan.walk():
         if isinstance(node, Scan):
             if node.name != NAMES[0]:
