@@ -1,1 +1,1 @@
-"""Notes on a plan without an expectation: which rows it drops, holds back or remembers, each shown by a history."""
+"""Notes on a plan, which need no oracle: the rows that it drops, holds back or keeps in state, each with a history."""

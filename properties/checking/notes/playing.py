@@ -1,4 +1,4 @@
-"""Plays small histories on the plans of the reference, and searches the times at which something changes."""
+"""Runs small histories on the plans of the reference, and searches for the times at which the result changes."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from ...witnesses.job.plan.skeletons import UNKNOWN
 
 Batches: TypeAlias = Sequence[Batch]
 START_US = 1_704_067_200 * UNITS_US["second"]
-"""2024-01-01: the time at which histories begin, which is also the start of windows of whole hours and days."""
+"""2024-01-01: the start of histories, and of windows of whole hours and days."""
 LONG_US = 365 * UNITS_US["day"]
-"""What is remembered for so long is remembered for ever: by the reference nothing is forgotten later."""
+"""State that lasts this long counts as kept forever, because the reference removes no state later."""
 MAX_SUMS = 256
-"""The most sums of durations at which something is looked for first."""
+"""The largest number of sums of durations that a search tries first."""
 _OF_TYPE = {"boolean": (True, False), "string": ("a", "b")}
 
 
 @dataclass
 class PlayedPlan:
-    """A plan on which histories are played.
+    """A plan that runs histories.
 
     Attributes:
         plan: The plan.
         types: The types of its columns.
-        policy: Whether the watermark of several inputs is the least or the largest.
+        policy: Whether the watermark of several inputs is the smallest or the largest.
     """
 
     plan: Node
@@ -43,7 +43,7 @@ class PlayedPlan:
 
     @cached_property
     def sources(self) -> Mapping[str, Sequence[str]]:
-        """The columns of the inputs, by their names; one that is read twice has those of both."""
+        """The columns of each input, by the input's name; an input that is read twice has the columns of both reads."""
         nodes = [node for node in self.plan.walk() if isinstance(node, Scan)]
         names = dict.fromkeys(node.name for node in nodes)
         return {
@@ -53,7 +53,7 @@ class PlayedPlan:
 
     @property
     def is_known(self) -> bool:
-        """Whether the reference has a model of each operator below it."""
+        """Return whether the reference contains a model of each operator below it."""
         return not any(name.startswith(UNKNOWN) for name in self.sources)
 
     @cached_property
@@ -63,7 +63,7 @@ class PlayedPlan:
 
     @cached_property
     def times(self) -> Mapping[str, frozenset[str]]:
-        """By the name of an input its columns that watermarks, windows and bounds of joins go by."""
+        """The time columns of each input that watermarks, windows and join bounds use, by the input's name."""
         found: dict[str, set[str]] = {name: set() for name in self.sources}
         for node in self.plan.walk():
             for below, column in _timed(node):
@@ -85,8 +85,8 @@ class PlayedPlan:
 
         Args:
             source: The input.
-            time_us: The value of its columns of times.
-            other: Whether its other values are others than those of other rows.
+            time_us: The value of its time columns (µs).
+            other: Whether its other values differ from those of other rows.
         """
         timed = self.times[source]
         return {name: time_us if name in timed else self.value(name, other) for name in self.sources[source]}
@@ -99,7 +99,7 @@ class PlayedPlan:
         return _OF_TYPE.get(kind, (1, 2))[other]
 
     def all_at(self, time_us: int, *sources: str) -> Batch:
-        """Return a batch of a row with other values on each input, or on some."""
+        """Return a batch of a row with other values on each input, or on some inputs."""
         return {name: [self.row(name, time_us, other=True)] for name in sources or self.sources}
 
     def play(self, history: Batches) -> list[ExecutedBatch]:
@@ -107,17 +107,17 @@ class PlayedPlan:
         return Execution(self.plan, policy=self.policy).run(history)
 
     def emitted(self, history: Batches, since: int = 0) -> list[str]:
-        """Return the rows that a history emits from a batch on, sorted."""
+        """Return the rows that a history emits from a given batch on, sorted."""
         done = [one for one in self.play(history) if one.batch >= since]
         return sorted(repr([*row.values()]) for one in done for row in one.rows)
 
     def is_emitted(self, history: Batches, without: Batches) -> bool:
-        """Whether a history emits a row that another doesn't."""
+        """Return whether a history emits a row that another history doesn't."""
         more, fewer = self.emitted(history), self.emitted(without)
         return any(more.count(row) > fewer.count(row) for row in more)
 
     def shown(self, source: str, row: Row, columns: Sequence[str] = ()) -> str:
-        """Return a row as text: the columns that are given, and its times."""
+        """Return a row as text: the given columns, and its times."""
         wanted = [name for name in row if name in columns or name in self.times[source]]
         return ", ".join(f"{plain(name)} {self.text(source, name, row[name])}" for name in wanted)
 
@@ -138,7 +138,7 @@ def moment(time_us: int) -> str:
 
 
 def origins(node: Node, column: str) -> Iterator[tuple[str, str]]:
-    """Yield the inputs' columns that a column comes from, each with the name of the input."""
+    """Yield the input columns that a column derives from, each with the name of the input."""
     if isinstance(node, Scan):
         yield from [(node.name, column)] * (column in node.columns)
         return
@@ -170,7 +170,7 @@ def _durations_us(node: Node) -> Iterator[int]:
 
 
 def _timed(node: Node) -> Iterator[tuple[Node, str]]:
-    """Yield the columns by whose times a node goes, each with the input that has it."""
+    """Yield the time columns of a node, each with its input."""
     if isinstance(node, WithWatermark):
         yield node.input, node.column
     if isinstance(node, Aggregation) and isinstance(node.by, Windows | SessionAggregation):
@@ -182,14 +182,14 @@ def _timed(node: Node) -> Iterator[tuple[Node, str]]:
 def first_that(
     holds: Callable[[int], bool], low_us: int, high_us: int, near: Iterable[int], step_us: int = 1_000
 ) -> int:
-    """Return the least time of which something holds, as it does of the last and of all between.
+    """Return the smallest time with a property that the last time has, and every time in between.
 
     Args:
-        holds: What holds.
-        low_us: The first time, in microseconds.
-        high_us: The last time.
-        near: The times next to which it is looked for first.
-        step_us: The distance between times.
+        holds: The property.
+        low_us: The first time (µs).
+        high_us: The last time (µs).
+        near: The times near which the search starts.
+        step_us: The distance between times (µs).
     """
     points = sorted({time + more for time in near for more in (-step_us, 0, step_us) if low_us < time + more < high_us})
     while points:

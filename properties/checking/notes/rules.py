@@ -24,12 +24,12 @@ NEVER = "never emitted"
 
 @dataclass(frozen=True)
 class Note:
-    """A fact about a plan that its user may not want.
+    """A fact about a plan that may surprise its user.
 
     Attributes:
         name: Its name.
-        says: A sentence, without its full stop.
-        history: The smallest history that shows it, a line for each batch; empty: the sentence has it.
+        says: A sentence, without the full stop.
+        history: The smallest history that shows the fact, a line for each batch; empty: the sentence says it all.
     """
 
     name: str
@@ -45,7 +45,7 @@ def notes_of(skeleton: Skeleton, inputs: Mapping[str, str] | None = None) -> lis
 
     Args:
         skeleton: The plan.
-        inputs: The names of its inputs in messages, by those in the skeleton; None: they are named by their columns.
+        inputs: The inputs' names in messages, by their names in the skeleton; None: the names of their columns.
     """
     linter = _Linter(skeleton, inputs or {})
     found = [*linter.filtered(), *linter.lookups(), *linter.by_order()]
@@ -73,7 +73,7 @@ class _Linter:
         return f"row of {self.inputs.get(source) or ' and '.join(times) or 'the input'}"
 
     def forgets(self, stage: PlayedPlan) -> Iterator[Note]:
-        """A row is remembered when the watermark has moved a year beyond it."""
+        """A row is still in the state when the watermark has moved a year beyond it."""
         node = stage.plan
         if isinstance(node, Aggregation) and not self.keys_of(node):
             return
@@ -95,7 +95,7 @@ class _Linter:
         yield Note(FORGETS_NEVER, self.for_ever(node, whose), tuple(lines))
 
     def remembered(self, stage: PlayedPlan, source: str, probe: str) -> Batches | None:
-        """Return a history in which a row is remembered when a row of `probe` comes; None: it is forgotten."""
+        """Return a history in which a row is still in the state when a row of `probe` arrives; None: it is gone."""
         far_us = START_US + LONG_US
         moves = [stage.all_at(far_us)] if stage.watermarks else []
         row = stage.row(source, START_US)
@@ -108,11 +108,11 @@ class _Linter:
         return None
 
     def after_start(self, stage: PlayedPlan) -> list[int]:
-        """Return the times after the start of histories at which something may change."""
+        """Return the times after the start of histories at which the result may change."""
         return [START_US + one for one in stage.distances_us]
 
     def keys_of(self, node: Node) -> tuple[str, ...]:
-        """Return the columns by which a node brings rows together."""
+        """Return the columns by which a node groups or joins rows."""
         if isinstance(node, Aggregation):
             return node.by.columns if isinstance(node.by, Groups) else (*node.by.keys, node.by.time)
         if isinstance(node, Deduplication):
@@ -120,7 +120,7 @@ class _Linter:
         return (*node.by.keys[0], *node.by.keys[1]) if isinstance(node, Join) else ()
 
     def columns(self, stage: PlayedPlan) -> list[str]:
-        """Return the inputs' columns by which a stage's operator brings rows together."""
+        """Return the input columns by which a stage's operator groups or joins rows."""
         keys = self.keys_of(stage.plan)
         return [name for key in keys for one in stage.plan.inputs for _, name in origins(one, key)]
 
@@ -160,7 +160,7 @@ class _Linter:
         return "still dropped" if isinstance(node, Deduplication) else "the first row is still counted"
 
     def keys(self, stage: PlayedPlan) -> Iterator[Note]:
-        """Two rows that differ in the event time alone both pass a deduplication."""
+        """Two rows that differ only in the event time both pass a deduplication."""
         node = stage.plan
         if not isinstance(node, Deduplication) or node.within_watermark:
             return
@@ -181,7 +181,7 @@ class _Linter:
                 return
 
     def unmatched(self, stage: PlayedPlan) -> Iterator[Note]:
-        """A row without a partner is never emitted by an inner join."""
+        """An inner join never emits a row without a match."""
         node = stage.plan
         if not isinstance(node, Join) or node.by.join != "inner" or len(stage.sources) != 2 or not stage.watermarks:
             return
@@ -192,7 +192,7 @@ class _Linter:
         )
 
     def lookups(self) -> Iterator[Note]:
-        """A row whose key isn't in the table is lost."""
+        """A row whose key isn't in the table is dropped."""
         for lookup in self.skeleton.lookups:
             if lookup.is_inner:
                 keys = self.named(lookup.keys)
@@ -203,7 +203,7 @@ class _Linter:
                 )
 
     def by_order(self) -> Iterator[Note]:
-        """An aggregate takes whichever row Spark reads first."""
+        """An aggregate returns the value of an arbitrary first row."""
         for function, column in dict.fromkeys(self.skeleton.by_order):
             yield Note(
                 BY_ORDER,
@@ -212,7 +212,7 @@ class _Linter:
             )
 
     def filtered(self) -> Iterator[Note]:
-        """A filter drops what an outer join keeps."""
+        """A filter drops the unmatched rows that an outer join keeps."""
         for join, kept, keys, columns in self.skeleton.filtered:
             by = self.named(columns)
             says = (
@@ -227,7 +227,7 @@ class _Linter:
             yield Note(OUTER_AS_INNER, says, tuple(history))
 
     def dropped(self, stage: PlayedPlan, kept: str) -> list[str]:
-        """Return the smallest history in which a join emits a row without a partner, which the filter then drops."""
+        """Return the smallest history in which a join emits an unmatched row that the filter drops."""
         join = stage.plan
         assert isinstance(join, Join)
         (source,) = {name for node in join.inputs[kept == "right"].walk() if (name := getattr(node, "name", ""))}
@@ -246,7 +246,7 @@ class _Linter:
         ]
 
     def late(self, part: Node) -> Iterator[Note]:
-        """A row is dropped that comes later than the delay."""
+        """A row that arrives later than the delay is dropped."""
         found: dict[str, tuple[int, str]] = {}
         for node in part.walk():
             if not node.is_stateful or not node.inputs or not (stage := self.stage(node)).is_known:
@@ -263,18 +263,18 @@ class _Linter:
         yield from (Note(DROPS_LATE, says) for _, says in found.values())
 
     def dropped_late(self, stage: PlayedPlan, source: str) -> tuple[int, int] | None:
-        """Return a time, and the latest time of a row that comes in the next batch and is dropped; None: none is."""
+        """Return a time, and the latest time of a row that is dropped in the next batch; None: no row is dropped."""
         others = [name for name in stage.sources if name != source]
 
         def is_dropped(after_us: int, late_us: int) -> bool:
             partners = {name: [stage.row(name, late_us + self.apart_us(stage, source))] for name in others}
-            # A join without bounds has no batch without data, so its rows are late a batch later than others.
+            # A join without bounds runs no batch without data, so its rows are late a batch later.
             before, flush = [partners, *[stage.all_at(after_us)] * 2], [stage.all_at(after_us + LONG_US)]
             late = {source: [stage.row(source, late_us)]}
             return stage.emitted([*before, late, *flush]) == stage.emitted([*before, {}, *flush])
 
         far_us = START_US + LONG_US
-        if is_dropped(START_US, START_US) or not is_dropped(far_us, START_US):  # it is never seen, or always
+        if is_dropped(START_US, START_US) or not is_dropped(far_us, START_US):  # always or never dropped
             return None
         near = self.after_start(stage)
         after_us = first_that(lambda time_us: is_dropped(time_us, START_US), START_US, far_us, near)
@@ -285,7 +285,7 @@ class _Linter:
         return after_us, kept_us - 1
 
     def apart_us(self, stage: PlayedPlan, source: str) -> int:
-        """Return how much later than a row of one input its partner of the other may be."""
+        """Return the largest delay of a row's match on the other input."""
         join = stage.plan
         if not isinstance(join, Join):
             return 0
@@ -296,7 +296,7 @@ class _Linter:
         return apart_us if source in of_left else -apart_us
 
     def waits(self, stage: PlayedPlan) -> Iterator[Note]:
-        """A row is emitted once the watermark has moved beyond it, by rows that come later."""
+        """A row is emitted only after later rows have moved the watermark beyond it."""
         if not stage.is_known:
             return
         far_us = START_US + LONG_US
@@ -325,12 +325,12 @@ class _Linter:
             yield Note(WAITS, f"a {whose} is emitted {when}")
 
     def joining(self, stage: PlayedPlan, source: str) -> Node | None:
-        """Return the join of streams that rows of an input come to first; None: there is none."""
+        """Return the first stream-stream join above an input; None: no such join."""
         joins = (node for node in stage.plan.walk() if isinstance(node, Join))
         return next((node for node in joins if source in {getattr(one, "name", "") for one in node.walk()}), None)
 
     def never(self, stage: PlayedPlan, source: str, whose: str) -> Iterator[Note]:
-        """An outer join keeps a row without a partner, and no watermark ever says that none will come."""
+        """An outer join keeps an unmatched row, because no watermark ever excludes a match."""
         join = self.joining(stage, source)
         if not isinstance(join, Join) or join.by.join not in ("left", "right", "full"):
             return
