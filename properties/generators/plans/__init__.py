@@ -1,1 +1,1 @@
-"""Plans drawn as histories are: trees of Spark's streaming operators, the rows they are run over, and their text."""
+"""Plans, drawn like histories: trees of Spark's streaming operators, their rows, and their text."""

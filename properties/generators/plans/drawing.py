@@ -1,8 +1,7 @@
-"""Draws plans that Spark accepts, and some that it may refuse: any operator above any other.
+"""Draws plans that Spark accepts, and some that Spark may refuse: any operator above any other.
 
-Each node's output has the columns `h` (the history), `k` (a key), `ts` (the event time) and `v` (a number), so that any
-operator fits above it. All joins and groups are by `h` too, so that histories in one query have nothing to do with each
-other but the watermark.
+Each node returns the columns `h` (the history), `k` (a key), `ts` (the event time) and `v` (a number), so that any
+operator fits above it. All joins and groups include `h`, so that histories in a query share only the watermark.
 """
 
 from __future__ import annotations
@@ -42,19 +41,19 @@ SECOND_US = 1_000_000
 COLUMNS = ("h", "k", "ts", "v")
 NAMES = ("a", "b", "c")
 TABLE = tuple({"tk": key, "x": number} for key, number in (("a", 1), ("b", 2), ("b", 3), ("c", 4), (None, 5)))
-"""The rows of the table that doesn't change."""
+"""The rows of the static table."""
 KINDS: tuple[stream_join.StreamJoinKind, ...] = ("inner", "left", "right", "full", "left_semi")
 
 
 @dataclass(frozen=True)
 class Query:
-    """A plan, and how its query runs.
+    """A plan, and its query's options.
 
     Attributes:
         plan: The plan.
         mode: The output mode.
-        without_data: Whether batches without data run.
-        policy: Whether the query's watermark is the least or the largest of several.
+        without_data: Whether Spark runs batches without data.
+        policy: Whether the query's watermark is the smallest or the largest of several.
     """
 
     plan: Node
@@ -82,7 +81,7 @@ def is_(function: str, *inputs: Any) -> Expression:
 
 
 def keep(node: Node, **made: Expression) -> Project:
-    """Return a projection of a node to the common columns, some of which are made anew."""
+    """Return a projection of a node to the common columns, of which some are computed."""
     names = [*COLUMNS, *(name for name in made if name not in COLUMNS)]
     return Project((node,), tuple((name, made.get(name, column(name))) for name in names))
 
@@ -130,13 +129,13 @@ class _Drawer:
     def query(self) -> Query:
         names = NAMES[: self.choice((1, 1, 2, 2, 3, 3))]
         mode: Mode = "append" if self.chance(0.8) else self.choice(("update", "complete"))
-        left = self.choice((1, 1, 2, 2, 3, 3)) if mode == "append" else 1  # the stateful operators to come
+        left = self.choice((1, 1, 2, 2, 3, 3)) if mode == "append" else 1  # the remaining stateful operators
         everywhere = self.chance(0.8)
         branches = [self.branch(Scan(name, COLUMNS), everywhere) for name in names]
-        if len(branches) == 1 and self.chance(0.15):  # a stream with itself
+        if len(branches) == 1 and self.chance(0.15):  # a self-join
             branches.append(self.stateless(branches[0], 0.6))
         while len(branches) > 1:
-            at = self.generator.randint(0, len(branches) - 2)  # trees are deep on the left, or on the right
+            at = self.generator.randint(0, len(branches) - 2)  # deep on the left, or on the right
             sides = branches.pop(at), branches.pop(at)
             timed = all(side.event_times for side in sides)
             joined = mode == "append" and left > 0 and timed and self.chance(0.65)
@@ -162,7 +161,7 @@ class _Drawer:
         return node
 
     def stateless(self, node: Node, share: float) -> Node:
-        """Put operators without state above a node, each with a smaller share."""
+        """Put stateless operators above a node, each with a smaller probability."""
         while self.chance(share):
             share *= 0.7
             match self.choice((*["filter"] * 5, *["project"] * 6, *["explode"] * 2, *["lookup"] * 2)):
@@ -177,7 +176,7 @@ class _Drawer:
         return node
 
     def condition(self) -> Expression:
-        """Draw a condition; most keep the rows of the clock, whose `h` is negative."""
+        """Draw a condition; most conditions keep the rows of the clock, whose `h` is negative."""
         condition = self.choice(CONDITIONS)
         return condition if self.chance(0.25) else is_("or", condition, is_("<", "h", 0))
 
@@ -189,7 +188,7 @@ class _Drawer:
         return keep(added, v=self.choice((column("v"), column("x"), is_("coalesce", "x", "v"))))
 
     def union(self, left: Node, right: Node) -> Node:
-        """Draw a union; some have a constant on each side, which says where a row comes from."""
+        """Draw a union; some unions add a constant on each side, which identifies a row's side."""
         if self.chance(0.4):
             left, right = keep(left, k=A), keep(right, k=constant("b"))
         sides = [side if side.columns == COLUMNS else keep(side) for side in (left, right)]
@@ -215,7 +214,7 @@ class _Drawer:
             return subtraction(node)
         if mode in ("update", "complete"):
             return self.aggregation(node, mode)
-        # Without an event time Spark refuses an aggregation in append mode.
+        # Without an event time, Spark refuses an aggregation in append mode.
         aggregations = 5 if node.event_times or self.chance(0.1) else 0
         lasts = ["within", "limit", *["processor"] * bool(node.event_times)] * last
         match self.choice((*["aggregation"] * aggregations, *["duplicates"] * 4, *lasts)):
@@ -261,7 +260,7 @@ def looked_up(kind: static_join.StaticJoinKind, node: Node) -> Lookup:
 def join_of(
     kind: stream_join.StreamJoinKind, left: Node, right: Node, before_us: int | None, after_us: int | None
 ) -> Join:
-    """Return a join of streams by history and key; the right columns have a 2 behind their names."""
+    """Return a stream-stream join by history and key; the right columns' names end in 2."""
     renamed = Project((right,), tuple((f"{name}2", column(name)) for name in COLUMNS))
     by = StreamJoin(
         kind, (("h", "k"), ("h2", "k2")), ("ts", "ts2"), before_us, after_us, dialect=AS_WRITTEN, null_keys=False
@@ -275,7 +274,7 @@ def processing(node: Node, wait_ms: int = 5_000) -> Node:
 
 
 def subtraction(node: Node) -> Node:
-    """Return the histories and keys of a node's rows that aren't in the table."""
+    """Return the histories and keys of a node's rows, without those in the table."""
     table = tuple({"h": row["x"], "k": row["tk"]} for row in TABLE)
     node = Subtraction((Project((node,), (("h", column("h")), ("k", column("k")))),), table)
     return Project(

@@ -1,7 +1,7 @@
-"""The columns of a plan whose values don't depend on an arbitrary choice of Spark's.
+"""The columns of a plan whose values don't depend on an arbitrary choice of Spark.
 
-Of several duplicates Spark keeps any, and a limit takes any rows: what those rows have beside the columns by which they
-are alike is another value in another run, and may not be compared.
+Spark keeps any of several duplicates, and a limit keeps any rows. The columns that differ between these rows vary
+between runs, so they can't be compared.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from ....reference.spark.plans import Aggregation, Deduplication, Explode, Limit
 
 
 def exact_columns(node: Node) -> frozenset[str] | None:
-    """Return the columns whose values are the same in each run; None: even the number of rows may be another."""
+    """Return the columns with the same values in each run; None: even the number of rows may vary."""
     below = [exact_columns(one) for one in node.inputs]
     known = [one for one in below if one is not None]
     if len(known) < len(below):
         return None
     exact = frozenset.union(*known) if known else frozenset(node.columns)
-    if len(below) == 2 and node.inputs[0].columns == node.inputs[1].columns:  # of a union
+    if len(below) == 2 and node.inputs[0].columns == node.inputs[1].columns:  # the columns of a union
         exact = known[0] & known[1]
     if not node.needs <= exact:
         return None
     match node:
         case Deduplication():
             is_chosen = node.within_watermark and any(one.is_stateful for one in node.input.walk())
-            return None if is_chosen else frozenset(node.by)  # when it is forgotten depends on the one that is kept
+            return None if is_chosen else frozenset(node.by)  # the kept duplicate determines when its state is removed
         case Limit():
             return frozenset()
         case Aggregation() | Processing():

@@ -1,7 +1,7 @@
-"""Draws the rows that a plan is run over: many histories in one query, under one schedule of clock rows.
+"""Draws a plan's rows: many histories in a query, with the same schedule of clock rows.
 
-The times of rows lie on the edges of the plan's windows, delays and bounds, and just beside them. A clock row has the
-history -1, and is an ordinary row of its input: what keeps it from a watermark keeps other rows from it, too.
+The times of rows are on the edges of the plan's windows, delays and bounds, or next to them. A clock row has the
+history -1, and is an ordinary row of its input: a filter that drops it before a watermark drops other rows too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CLOCK = -1
 
 
 def durations_us(query: Query) -> list[int]:
-    """Return the durations that a plan depends on, in microseconds."""
+    """Return the durations that a plan depends on (µs)."""
     found = {5 * SECOND_US, 10 * SECOND_US}
     for node in query.plan.walk():
         if isinstance(node, WithWatermark):
@@ -45,7 +45,7 @@ class DrawnRows:
     Attributes:
         batches: The rows of each batch.
         histories: The number of histories.
-        nothing_late: Whether no row is late, and the last batches close everything.
+        nothing_late: Whether no row is late, and the last batches close all windows and groups.
     """
 
     batches: tuple[Batch, ...]
@@ -54,17 +54,17 @@ class DrawnRows:
 
 
 SILENCES = (0.0, 0.4, 0.8)
-"""The shares of the batches in which some inputs have no new data."""
+"""The shares of the batches in which some inputs contain no new data."""
 
 
 def draw_rows(generator: random.Random, query: Query, histories: int, silence: float | None = None) -> DrawnRows:
-    """Draw the rows of a query; the same generator draws the same.
+    """Draw the rows of a query; the same generator state draws the same rows.
 
     Args:
         generator: The generator.
         query: The query.
         histories: The number of histories.
-        silence: One of `SILENCES`; None: any.
+        silence: A share of `SILENCES`; None: a drawn share.
     """
     return _Drawer(generator, query, silence).drawn(histories)
 
@@ -76,11 +76,11 @@ class _Drawer:
         nodes = [*query.plan.walk()]
         delays = [node.delay_us for node in nodes if isinstance(node, WithWatermark)] or [0]
         self.least_us, self.most_us = min(delays), max(delays)
-        # Which of two duplicates is kept decides when it is forgotten: then a history has one time in each batch.
+        # The kept duplicate determines when its state is removed, so a history has a single time in each batch.
         self.one_time = any(isinstance(node, Deduplication) and node.within_watermark for node in nodes)
         self.nothing_late = generator.random() < 0.4
         self.silence = self.choice(SILENCES) if silence is None else silence
-        # Where the clock is ahead of all other rows, it alone moves the watermark, and rows that it loses are missed.
+        # If the clock is ahead of all other rows, it alone moves the watermark, and dropped clock rows become visible.
         self.ahead_us = self.choice((0, MS, self.distances_us[0]))
         self.untimed = 0.0 if self.one_time else self.choice((0.0, 0.0, 0.1))  # the share of rows without a time
 
@@ -100,7 +100,7 @@ class _Drawer:
         return DrawnRows(tuple(batches), histories, self.nothing_late)
 
     def schedule(self, count: int) -> tuple[list[dict[str, int]], list[list[str]]]:
-        """Draw the clock rows of each batch by input, and which inputs have new data: some may fall silent."""
+        """Draw each batch's clock rows by input, and the inputs with new data: some may fall silent."""
         now_us, clock, open_ = START_US + 15 * SECOND_US, [], []
         first, last = self.distances_us[0], self.distances_us[-1]
         for _ in range(count):
@@ -115,7 +115,7 @@ class _Drawer:
         return clock, open_
 
     def edges(self, clock: Sequence[dict[str, int]], ahead_us: int = 0) -> list[int]:
-        """Return the times that may matter by the end of a batch, those that the clock is so far ahead of."""
+        """Return the times that may matter by the end of a batch, at least `ahead_us` behind the latest clock row."""
         reached = {time for of_inputs in clock for time in of_inputs.values()} | {START_US + 15 * SECOND_US}
         most = self.most_us
         beside = [0, 1, MS, most, most - MS, most - 1, most + 1, most + MS, self.distances_us[0] - MS]
@@ -129,7 +129,7 @@ class _Drawer:
         keys: list[Any] = ["a", "b", *["c"] * (generator.random() < 0.3), *[None] * (generator.random() < 0.5)]
         values = (0, 1, 2, 3, None)
         pool = [choice(self.edges(clock[: at + 1])) for at in generator.sample(range(len(clock)), min(3, len(clock)))]
-        lag = 1 if self.query.without_data else 2  # rows are late by the watermark of the micro-batch before
+        lag = 1 if self.query.without_data else 2  # rows are late by the previous micro-batch's watermark
         for at, batch in enumerate(batches):
             edges = self.edges(clock[: at + 1], self.ahead_us)
             latest = max(edges)
@@ -146,14 +146,14 @@ class _Drawer:
                     rows += [row] * (2 if generator.random() < 0.15 else 1)
 
     def time(self, time_us: int, latest_us: int, late_us: int) -> int:
-        """Return a time that the clock has reached, and that isn't late where nothing is to be late."""
+        """Return a time that the clock has reached, and that isn't late if late rows are excluded."""
         time_us = min(time_us, latest_us)
         if self.nothing_late and time_us <= late_us:
             return max(late_us + 1, latest_us - self.choice(self.distances_us))
         return time_us
 
     def closing(self, clock: Sequence[dict[str, int]]) -> list[dict[str, list[Row]]]:
-        """Return batches of clock rows that close everything, one for each stateful operator and two more."""
+        """Return batches of clock rows that close everything: a batch for each stateful operator and two more."""
         now_us = max(self.edges(clock))
         after = range(1, 3 + len(self.query.stateful))
         return [

@@ -1,4 +1,4 @@
-"""A plan as PySpark: the text that a query is made of is the text that a report shows."""
+"""A plan as PySpark code: the code that builds the query is also the code in the report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ....reference.spark.subtraction import Subtraction
 from ....reference.spark.windows import Windows
 
 TABLE = "table"
-"""The variable of the table that doesn't change."""
+"""The variable of the static table."""
 PROCESSOR = """\
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor
@@ -41,7 +41,7 @@ class Counting(StatefulProcessor):
         yield Row(h=key[0], k=key[1], v=-self.n.get()[0])
         self.n.clear()
 """
-"""The processor of `Processing`: it counts by history and key."""
+"""The processor of `Processing`: it counts rows by history and key."""
 
 
 def sql(expression: Expression) -> str:
@@ -74,7 +74,7 @@ def _constant(value: object) -> str:
 
 
 def seconds(duration_us: int) -> str:
-    """Return a duration as Spark writes it."""
+    """Return a duration in Spark's syntax."""
     return f"{duration_us / 1_000_000:g} seconds"
 
 
@@ -83,7 +83,7 @@ def pyspark(node: Node, variables: Mapping[int, str] | None = None) -> str:
 
     Args:
         node: The plan.
-        variables: The variables that hold parts of it, by the identity of its node.
+        variables: The variables that hold parts of the plan, by the id of the part's node.
     """
     held = variables or {}
     below = [held.get(id(one)) or pyspark(one, held) for one in node.inputs]
@@ -181,7 +181,7 @@ def _condition(node: Join) -> str:
 
 
 def processes(plan: Node) -> bool:
-    """Whether a plan has a function with state, `PROCESSOR`."""
+    """Return whether a plan contains a function with state, `PROCESSOR`."""
     return any(isinstance(node, Processing) for node in plan.walk())
 
 
@@ -190,8 +190,8 @@ def statements(plan: Node, most: int = 100, variables: Mapping[int, str] | None 
 
     Args:
         plan: The plan.
-        most: The number of characters of an expression; a longer one is cut, except within the call of one operator.
-        variables: As `pyspark`.
+        most: The maximum length of an expression; a longer expression is split, except within an operator's call.
+        variables: As in `pyspark`.
     """
     held = dict(variables or {})
     lines: list[str] = []
@@ -214,5 +214,5 @@ def statements(plan: Node, most: int = 100, variables: Mapping[int, str] | None 
 
 
 def table_values(rows: Sequence[Row]) -> str:
-    """Return the rows of the table that doesn't change as SQL's `values` has them."""
+    """Return the rows of the static table in the syntax of SQL's `values`."""
     return ", ".join(f"({'null' if row['tk'] is None else repr(row['tk'])}, {row['x']})" for row in rows)
