@@ -1,1 +1,1 @@
-"""The forms in which a job is given its rows: event times, payloads, Kafka's records."""
+"""The forms of a job's input rows: event times, payloads, and records of Kafka."""

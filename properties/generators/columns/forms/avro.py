@@ -1,4 +1,4 @@
-"""Payloads in Avro, as `from_avro` and readers of a schema registry's records take them."""
+"""Payloads in Avro, for `from_avro` and for readers of a schema registry's records."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _MAX_ID = 2**31
 
 
 class Avro:
-    """Writes a row as an Avro record; made by `avro`."""
+    """Writes a row as an Avro record; created by `avro`."""
 
     def __init__(self, schema: Any, schema_id: int | None) -> None:
         import fastavro
 
         try:
             self._schema = fastavro.parse_schema(schema)
-        except Exception as error:  # fastavro has no one class of errors
+        except Exception as error:  # fastavro's errors share no class
             raise BadInput(f"the Avro schema can't be used: {type(error).__name__}: {error}") from None
         if not isinstance(self._schema, dict) or self._schema.get("type") != "record":
             raise BadInput("the Avro schema is no record: give a schema with fields")
@@ -31,7 +31,7 @@ class Avro:
         self.__name__ = "avro"
 
     def __call__(self, row: Mapping[str, Any]) -> bytes:
-        """Write a row; Avro has no naive times of a zone, so they are taken as UTC."""
+        """Write a row; times without a zone count as UTC, because Avro's types are in UTC."""
         import fastavro
 
         aware = {
@@ -45,16 +45,16 @@ class Avro:
 
 
 def avro(schema: str | Path | Mapping[str, Any], schema_id: int | None = None) -> Avro:
-    """Let the payloads of an `Input` be Avro: `Input(…, format="kafka", value=avro("visit.avsc"))`.
+    """Return an Avro payload form for an `Input`: `Input(…, format="kafka", value=avro("visit.avsc"))`.
 
     Args:
-        schema: The record's schema, with a field for each column of the `Input` but the record's own timestamp: the
+        schema: The record's schema, with a field for each column of the `Input` except the record's own timestamp: the
             path of an `.avsc` file, its text, or its content. Times are `timestamp-millis` or `timestamp-micros`.
-        schema_id: The schema's number in a registry: each payload then begins with Confluent's header of 5 bytes, a
-            zero and this number. None: no header, as `from_avro` reads it.
+        schema_id: The schema's number in a registry: each payload then starts with Confluent's 5-byte header, a zero
+            and this number. None: no header, as for `from_avro`.
 
     Raises:
-        BadInput: The schema can't be read, is no record, or the number isn't from 0 to 2,147,483,647.
+        BadInput: The schema can't be read or isn't a record, or the number is outside 0 to 2,147,483,647.
         MissingTool: fastavro isn't installed.
     """
     import_extra("fastavro", "avro", "avro(…)")

@@ -1,4 +1,4 @@
-"""The form in which a job is given the rows of a source: records of a broker or lines of text, and their payload."""
+"""The form of a source's rows: records of a broker or lines of text, and their payload."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ Format: TypeAlias = Literal["kafka", "kinesis", "eventhubs", "pubsub", "pulsar",
 
 TEXT = pa.schema([pa.field("value", pa.string())])
 RECORDS_GRAIN_US = 1000
-"""The precision of the timestamps of records in microseconds."""
+"""The precision of records' timestamps (µs)."""
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """The form in which a job is given the rows of a source.
+    """The form of a source's rows.
 
     Attributes:
-        columns: The columns of the payload, or of the frame if there is no payload, as the Input declares them.
-        time: The column of the event time.
-        form: The form of its values; None: timestamps.
-        format: The form of the records; None: the frame has the columns themselves.
+        columns: The columns of the payload, or of the frame without a payload, as the Input declares them.
+        time: The event-time column.
+        form: The form of event-time values; None: timestamps.
+        format: The form of the records; None: the frame contains the columns themselves.
         value: The form of a record's payload.
-        headers: Whether Kafka's records have headers.
-        place: The place of the event time within a struct; None: it is a column.
+        headers: Whether Kafka's records contain headers.
+        place: The place of the event time within a struct; None: the event time is a column.
     """
 
     columns: pa.Schema
@@ -45,7 +45,7 @@ class Encoding:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that the job is given."""
+        """The columns of the job's input."""
         if self.format is None:
             return self.columns
         if self.envelope is None:
@@ -54,7 +54,7 @@ class Encoding:
 
     @property
     def envelope(self) -> Envelope | None:
-        """The form of the records of a broker; None: they are none."""
+        """The form of a broker's records; None: no broker."""
         return ENVELOPES.get(self.format or "")
 
     @property
@@ -64,12 +64,12 @@ class Encoding:
 
     @property
     def timestamp(self) -> str | None:
-        """The column in which the job is given the event time as a timestamp; None: it derives it."""
+        """The timestamp column of the event time in the job's input; None: the job derives the event time."""
         return self.time if self.is_records_time else None
 
     @property
     def is_records_time(self) -> bool:
-        """Whether the event time is the records' own timestamp, and not in their payload."""
+        """Whether the event time is the record's own timestamp, outside the payload."""
         own = None if self.envelope is None else self.envelope.time
         is_column = self.time in self.columns.names or self.place is not None
         return self.time == own and not is_column and not self.is_change_log
@@ -81,22 +81,22 @@ class Encoding:
 
     @property
     def grain_us(self) -> int:
-        """The unit of event times in microseconds: each is a multiple of it."""
+        """The unit of event times (µs): each event time is a multiple."""
         if self.is_records_time:
             return RECORDS_GRAIN_US
         return 1 if self.form is None else self.form.grain_us
 
     @property
     def shown_form(self) -> TimeForm | None:
-        """The form of an event time that the job emits as its source has it; None: a timestamp."""
+        """The form of an event time that the job emits unchanged; None: a timestamp."""
         in_payload = self.format is not None and self.value in ("json", JSON_ARRAY, "csv") and not self.is_records_time
         return TimeForm(pa.string(), None, 1) if self.form is None and in_payload else self.form
 
     def plain(self, row: Row) -> Row:
-        """Return a row with its event time in the form and in the place in which the source has it."""
+        """Return a row with its event time in the source's form and place."""
         given = row if self.form is None else {**row, self.time: self.form.of(row[self.time])}
         return given if self.place is None else self.place.nested(given)
 
     def payload(self, row: Row, where: str, fault: str = "") -> bytes | None:
-        """Return the payload of a row, maybe with a fault; as `payloads.payload`."""
+        """Return the payload of a row, with a fault if given; as `payloads.payload`."""
         return payload(self.value, self.plain(row), self.columns, where, fault, self.time)

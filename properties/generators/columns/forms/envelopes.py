@@ -1,4 +1,4 @@
-"""The columns in which Spark's sources of records give them: Kafka, Kinesis, Event Hubs, Pub/Sub, Pulsar."""
+"""The record columns of Spark's sources: Kafka, Kinesis, Event Hubs, Pub/Sub, Pulsar."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _TEXTS = pa.map_(pa.string(), pa.string())
 
 
 class WireMessage(NamedTuple):
-    """A record, whatever its source.
+    """A record of any source.
 
     Attributes:
-        key: Its key; None: it has none.
-        value: Its payload.
+        key: The record's key; None: no key.
+        value: The record's payload.
         topic: The name of the topic or stream.
-        partition: The number of its partition.
-        offset: Its number in the partition.
-        time: When it was appended.
+        partition: The number of the record's partition.
+        offset: The record's offset in the partition.
+        time: The time of the append.
     """
 
     key: bytes | None
@@ -42,10 +42,10 @@ class Envelope:
     Attributes:
         columns: The columns.
         payload: The column of the payload.
-        time: The column of the record's own time, a timestamp; None: it has none.
-        key: The column of its key.
+        time: The timestamp column of the record's own time; None: no such column.
+        key: The key's column.
         values: Returns a record's values by column.
-        places: The columns that tell its place in the stream: another place each time that records are appended.
+        places: The columns of the record's position in the stream, which changes each time that records are appended.
     """
 
     columns: pa.Schema
@@ -125,7 +125,7 @@ def _of_pulsar(record: WireMessage) -> Mapping[str, Any]:
 
 
 HEADERS = pa.field("headers", pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
-"""The column of Kafka's headers, which a reader asks for."""
+"""The column of Kafka's headers, which a reader must ask for."""
 _KAFKA = _schema(
     key=pa.binary(),
     value=pa.binary(),
@@ -178,4 +178,4 @@ ENVELOPES: Mapping[str, Envelope] = {
     "pubsub": Envelope(_PUB_SUB, "payload", None, "", _of_pub_sub, ("messageId",)),
     "pulsar": Envelope(_PULSAR, "value", "__publishTime", "__key", _of_pulsar, ("__messageId",)),
 }
-"""The forms of records, by the format that Spark's readers are given."""
+"""The forms of records, by the format of Spark's readers."""

@@ -1,4 +1,4 @@
-"""An event time within a struct, such as `meta.at`: histories have it as a column, the job is given it in its place."""
+"""An event time within a struct, such as `meta.at`: a column in histories, a struct member in the job's input."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class TimePlace:
     """The place of the event time within a struct.
 
     Attributes:
-        path: The names of the columns that lead to it, and its own.
-        columns: The columns as they are declared.
-        name: The name of the column that histories have it in.
+        path: The names of the enclosing columns, and the member's own name.
+        columns: The declared columns.
+        name: The name of the event-time column in histories.
     """
 
     path: tuple[str, ...]
@@ -27,13 +27,13 @@ class TimePlace:
     name: str
 
     def nested(self, row: Row) -> Row:
-        """Return a row whose event time is in its place."""
+        """Return a row with its event time in the struct."""
         time, first = row[self.name], self.columns.field(self.path[0])
         rest = {name: value for name, value in row.items() if name != self.name}
         return {**rest, first.name: _with(first.type, rest.get(first.name), self.path[1:], time)}
 
     def flat(self, row: Row) -> Row:
-        """Return a row whose event time is in the column that histories have."""
+        """Return a row with its event time in the histories' column."""
         value: Any = row
         for name in self.path:
             value = None if value is None else value[name]
@@ -58,14 +58,14 @@ def _without(value: Mapping[str, Any] | None, path: tuple[str, ...]) -> Mapping[
 
 
 def place_of(time: str, columns: pa.Schema) -> tuple[TimePlace, pa.Schema]:
-    """Return the place of an event time in a struct, and the columns that histories have, the time among them.
+    """Return the place of an event time in a struct, and the columns of histories, including the event time.
 
     Args:
-        time: The names that lead to it, with dots.
-        columns: The columns as they are declared.
+        time: The dotted path of the event time.
+        columns: The declared columns.
 
     Raises:
-        BadInput: There is no such member, or it is in a list or a map.
+        BadInput: The member doesn't exist, or is in a list or a map.
     """
     path, kind = tuple(time.split(".")), pa.struct([*columns])
     for name in path:
@@ -85,7 +85,7 @@ def place_of(time: str, columns: pa.Schema) -> tuple[TimePlace, pa.Schema]:
 
 
 def _less(field: pa.Field, path: tuple[str, ...]) -> pa.Field | None:
-    """Return a column without a member; None: it has no other."""
+    """Return a column without a member; None: the column has no other member."""
     if not path:
         return None
     members = [_less(one, path[1:]) if one.name == path[0] else one for one in field.type]

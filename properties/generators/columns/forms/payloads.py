@@ -1,7 +1,7 @@
-"""Payloads of records: a row as JSON, as CSV, as the text of one column, or made by a user's function.
+"""Payloads of records: a row as JSON, as CSV, as the text of a single column, or from a user's function.
 
-Values are written as Spark's `from_json` and `from_csv` read them by default. A payload may have a fault, such as a
-cut; then it can't be read as a row.
+Values are written in the default format of Spark's `from_json` and `from_csv`. A payload with a fault, such as a
+truncation, can't be read as a row.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ PayloadForm: TypeAlias = (
 
 DEBEZIUM = "debezium"
 JSON_ARRAY = "json_array"
-"""The form of a payload that has its row as the only element of an array."""
+"""The payload form of an array with the row as its only element."""
 NULL, EMPTY, TRUNCATED, NOISE = "null", "empty", "truncated", "no text of the format"
 NO_TIME, WRONG_TIME = "without its event time", "an event time of another type"
 FAULTS: Sequence[str] = (TRUNCATED, EMPTY, NOISE, NO_TIME, WRONG_TIME)
-"""The faults of malformed payloads; null payloads have a share of their own."""
+"""The faults of malformed payloads; null payloads are drawn separately."""
 _NOISE = b"\x00{no row"
 _NEVER = "never"
 
 
 def faults_of(value: PayloadForm, has_time: bool) -> Sequence[str]:
-    """Return the faults that make a payload of a format certainly unreadable.
+    """Return the faults that always make a payload of a format unreadable.
 
-    A line of CSV that is cut, or lacks a field, may be read as another row; so may a payload of a user's function.
+    A truncated line of CSV, or a line without a field, may be read as another row; so may a payload of a user's
+    function.
 
     Args:
         value: The format.
-        has_time: Whether the payload has the event time.
+        has_time: Whether the payload contains the event time.
     """
     if value in ("json", DEBEZIUM):
         return FAULTS if has_time and value == "json" else (TRUNCATED, EMPTY, NOISE)
@@ -57,22 +58,22 @@ def payload(
     """Return the payload of a row.
 
     Args:
-        value: Its format.
-        row: The row, each of its values as the column has it.
+        value: The payload's format.
+        row: The row, with the columns' values.
         schema: The columns of the payload, in order.
         where: The input's name in messages.
-        fault: The fault that makes it malformed; empty for none.
-        time: The column of the event time, which two of the faults concern.
+        fault: The fault of a malformed payload; empty for none.
+        time: The event-time column, which two of the faults affect.
 
     Raises:
-        BadInput: The user's function raises, or returns anything but bytes or None.
+        BadInput: The user's function raises, or returns a value other than bytes or None.
     """
     if fault in (NULL, EMPTY, NOISE):
         return {NULL: None, EMPTY: b"", NOISE: _NOISE}[fault]
     if callable(value):
         made = _made_by(value, dict(row), where)
     else:
-        # Of an envelope a fault takes the row's image.
+        # In an envelope, a fault affects the row's image.
         write = {"csv": _csv_of_row, "text": _text_of_row, JSON_ARRAY: _array_of_row}.get(value, json_of_row)
         columns = [field for field in schema if not (fault == NO_TIME and field.name == time)]
         if fault == WRONG_TIME:
@@ -90,7 +91,7 @@ def _made_by(value: Callable[[dict[str, Any]], Any], row: dict[str, Any], where:
             made = value(row)
         except StreamproofError:
             raise
-        except Exception as error:  # the function is the user's own
+        except Exception as error:  # a user's function
             raise BadInput(f"{where}: its value {name} raised {type(error).__name__}: {error}, for {row}") from error
     if made is not None and not isinstance(made, (bytes, bytearray)):
         raise BadInput(f"{where}: its value {name} returned {type(made).__name__} for {row}: return bytes, or None")
@@ -98,7 +99,7 @@ def _made_by(value: Callable[[dict[str, Any]], Any], row: dict[str, Any], where:
 
 
 def key_text(row: Row, key: Sequence[str], schema: pa.Schema, as_object: bool = False) -> bytes | None:
-    """Return the key of a record: the text of the key's column, or an object of several; None without a key."""
+    """Return a record's key: the text of the key's column, or an object of several columns; None: no key."""
     if not key:
         return None
     if len(key) > 1 or as_object:
@@ -185,7 +186,7 @@ def _text_of_row(row: Row, columns: Sequence[pa.Field]) -> str | None:
 
 
 def refused_columns(value: PayloadForm, columns: Mapping[str, pa.DataType]) -> str | None:
-    """Return the reason why a payload of a format can't have columns of these types; None: it can."""
+    """Return the reason why a payload of a format can't contain columns of these types; None: no reason."""
     if value == "csv":
         for name, kind in columns.items():
             if pa.types.is_nested(kind) or pa.types.is_binary(kind):

@@ -1,4 +1,4 @@
-"""A row: a mapping from the names of columns to Python values; timestamps are `datetime`s in UTC, of microseconds."""
+"""A row: a mapping from column names to Python values; timestamps are `datetime`s in UTC, with microseconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def microseconds(time: datetime) -> int:
-    """Return a time as microseconds since 1970; a time without a zone is in UTC."""
+    """Return a time in microseconds since 1970; a time without a zone is in UTC."""
     return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)
 
 

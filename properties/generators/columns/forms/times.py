@@ -1,6 +1,6 @@
-"""The forms of event times in sources that have no timestamps: numbers since 1970, text, dates.
+"""The forms of event times in sources without timestamps: numbers since 1970, text, dates.
 
-A history has each event time as a timestamp, cut to what the form can hold; the job is given the form.
+A history contains each event time as a timestamp, truncated to the form's precision; the job gets the form.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .....reference.core.errors import BadInput
 from .rows import from_microseconds, microseconds
 
 UNITS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
-"""The units of numbers since 1970, in microseconds."""
+"""The units of numbers since 1970 (µs)."""
 DAY_US = 86_400_000_000
 TIMESTAMP = pa.timestamp("us", "UTC")
-"""The type, in a history, of an event time that isn't a timestamp in its source."""
+"""The type in a history of an event time that isn't a timestamp in its source."""
 _GRAINS_US = (1, 1_000_000, 60_000_000, 3_600_000_000, DAY_US)
-"""The precisions of a text pattern in microseconds: from microseconds to days."""
+"""The precisions of a text pattern (µs): from microseconds to days."""
 _PROBES = (datetime(2024, 10, 27, 13, 32, 47, 123_456, UTC), datetime(2025, 1, 5, 1, 2, 3, 4, UTC))
 _LATEST = datetime(2030, 1, 1, tzinfo=UTC)
 UNITS = 'time_format="s", "ms" or "us" since 1970'
@@ -33,9 +33,9 @@ class TimeForm:
     """The form of an event time that isn't a timestamp.
 
     Attributes:
-        kind: The type of the column that the job is given.
+        kind: The type of the column in the job's input.
         format: The unit of a number since 1970, or a pattern of `strftime`; None for a date, and for ISO 8601 text.
-        grain_us: The precision in microseconds: each time that it can hold is a multiple.
+        grain_us: The precision (µs): each time in the form is a multiple.
     """
 
     kind: pa.DataType
@@ -53,7 +53,7 @@ class TimeForm:
         return time.strftime(self.format) if self.format else iso_text(time)
 
     def time(self, value: Any) -> datetime | None:
-        """Return the time that a value in the form stands for; None if it stands for none."""
+        """Return the time of a value in the form; None: the value is no time."""
         try:
             if value is None or pa.types.is_date(self.kind):
                 return value and datetime(value.year, value.month, value.day, tzinfo=UTC)
@@ -67,7 +67,7 @@ class TimeForm:
     def _number(self, time_us: int, unit_us: int) -> Any:
         if pa.types.is_floating(self.kind):
             number = time_us / unit_us
-            # Spark's cast to a timestamp cuts the product off: of a number just below it a microsecond would be lost.
+            # Spark's cast to a timestamp truncates the product: a number just below would lose a microsecond.
             return number if int(number * unit_us) == time_us else nextafter(number, copysign(inf, number))
         if pa.types.is_decimal(self.kind):
             digits = Context(prec=38, rounding=ROUND_FLOOR)
@@ -76,12 +76,12 @@ class TimeForm:
 
 
 def iso_text(time: datetime) -> str:
-    """Return a time as ISO 8601 text, with microseconds, and `Z` if it has a zone."""
+    """Return a time as ISO 8601 text, with microseconds, and `Z` if the time has a zone."""
     return time.replace(tzinfo=None).isoformat(timespec="microseconds") + ("Z" if time.tzinfo else "")
 
 
 def time_form(column: str, kind: pa.DataType, time_format: str | None) -> TimeForm | None:
-    """Return the form of an event time; None if the column is a timestamp, which needs no form.
+    """Return the form of an event time; None: the column is a timestamp, which needs no form.
 
     Args:
         column: The column's name.
@@ -89,7 +89,7 @@ def time_form(column: str, kind: pa.DataType, time_format: str | None) -> TimeFo
         time_format: The user's `time_format`.
 
     Raises:
-        BadInput: The column can't have an event time, or the format is missing or doesn't fit it.
+        BadInput: The column can't contain an event time, or the format is missing or invalid for the column.
     """
     where = f"the event time {column!r}"
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
@@ -109,7 +109,7 @@ def time_form(column: str, kind: pa.DataType, time_format: str | None) -> TimeFo
     unit_us = UNITS_US[time_format]
     grain_us = unit_us
     if pa.types.is_floating(kind) and time_format == "s":
-        grain_us = 1  # a double has room for them until 2038; divided once more, as milliseconds are, it hasn't
+        grain_us = 1  # a double is precise enough until 2038, but not after another division, as for milliseconds
     elif pa.types.is_decimal(kind):
         grain_us = max(1, unit_us // 10 ** min(kind.scale, 6))
     form = TimeForm(kind, time_format, grain_us)
@@ -121,7 +121,7 @@ def time_form(column: str, kind: pa.DataType, time_format: str | None) -> TimeFo
 
 
 def _grain_of_text_us(where: str, pattern: str | None) -> int:
-    """Return the precision of times in a text pattern, in microseconds."""
+    """Return the precision of times in a text pattern (µs)."""
     if pattern is None:
         return 1
     if pattern in UNITS_US:
