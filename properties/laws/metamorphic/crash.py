@@ -1,6 +1,6 @@
-"""The law *replay*: a batch that runs again after a crash between output and commit writes the same again.
+"""The law *replay*: a batch that runs again after a crash between output and commit emits the same rows again.
 
-Jobs know it as *a crash*, and die before a batch's output, too; those that write their result, while they do it, too.
+Reports on jobs call it *a crash*; their queries also die before a batch's output, and jobs with a sink die during it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .reruns import RerunLaw, numbered
 
 ONCE, TWICE = "changes in a replayed batch", "changes in a batch replayed twice"
 CRASHES = 6
-"""The number of a job's histories that share all crashes if each runs alone: a query with all crashes takes long."""
+"""The number of a job's histories that share all crashes if each runs alone: a query with all crashes is slow."""
 
 
 class Replay(RerunLaw):
-    """Rows of different keys may be swapped between two runs of a batch; rows of one key may not.
+    """Rows of different keys may change places between two runs of a batch; rows of the same key may not.
 
     The output after the crash is compared too.
     """
@@ -36,7 +36,7 @@ class Replay(RerunLaw):
     usual = (RunOptions(crash_in=(Crash(2),) * 2),)
 
     def draw_ways(self, pool: int, batches: int, generator: Random) -> Sequence[RunOptions]:
-        """Let every other pool die, twice in a row; in the first of these pools records come after that."""
+        """Crash every other pool, twice in a row; in the first such pool, records follow the crashes."""
         if pool % 2 == 0:
             return ()
         batch = generator.randint(1, batches - 2) if pool == 1 else generator.randrange(batches)
@@ -74,14 +74,14 @@ class Replay(RerunLaw):
         return run.crashes_everywhere(batches)
 
     def variation(self, run: RunOptions, given: Sequence[Sequence[Any]]) -> Variation:
-        """Let the query die, before a batch's output, within it or between it and the commit, and start it again."""
+        """Let the query die before a batch's output, within it, or between it and the commit, and restart the query."""
         crashes = [at for at in map(crash_of, given) if at is not None]
         if len(crashes) < len(given):
             raise ValueError(given)
         where = "in each batch" if len(crashes) > 1 else f"in {crashes[0]}"
 
         def parts(output: QueryOutput) -> list[Variation]:
-            # Mostly the repeated output has rows, and one such batch is enough.
+            # Usually the repeated output contains rows, and a single such batch is enough.
             happened: dict[Moment, list[Crash]] = {}
             for at, has_rows in output.crashed:
                 if has_rows and at.moment != BEFORE:

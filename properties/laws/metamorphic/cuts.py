@@ -1,4 +1,4 @@
-"""The law *cuts*: other cuts between micro-batches change nothing when nothing is late."""
+"""The law *cuts*: without late data, other cuts between micro-batches don't change the result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Cuts(VariantLaw, Invariant):
     says = "other cuts change nothing when nothing is late"
 
     def vary(self, history: History, generator: random.Random) -> Iterator[History]:
-        """Cut a history elsewhere."""
+        """Draw other cuts for a history."""
         batches = record_batches(history)
         records = [record for batch in batches for record in batch]
         edges = sorted(generator.randint(0, len(records)) for _ in batches[1:])
@@ -35,7 +35,7 @@ class Cuts(VariantLaw, Invariant):
     def differences(
         self, registration: Registration, case: Case, original: Outcome, variant: Outcome
     ) -> list[Difference]:
-        """Compare final results; if the operator doesn't depend on the clock, each key's changes in order."""
+        """Compare final results and, if the operator doesn't depend on the clock, the ordered changes of each key."""
         if free_order(case.history) is FreeOrder.ANY:
             return same_result(registration, case, original, variant, unordered=False)
         return same_changes(original, variant)
@@ -44,11 +44,11 @@ class Cuts(VariantLaw, Invariant):
         return random.Random(f"{seed} of the invariants").randrange(1, BATCHES)
 
     def variation(self, run: RunOptions, given: int) -> Variation:
-        """Cut the history once, before a batch."""
+        """Cut the history only once, before a batch."""
 
         def merged(history: JobHistory) -> JobHistory:
             count = len(history.batches)
-            # A batch after the drawn batches closes everything, and stays a batch of its own.
+            # The batch after the drawn batches closes everything, and stays separate.
             ends = sorted({min(end, count) for end in (given, BATCHES, count)})
             spans = [*zip([0, *ends], ends, strict=False)]
             rows = tuple(tuple(arrival for batch in history.batches[a:b] for arrival in batch) for a, b in spans)

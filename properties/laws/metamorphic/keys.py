@@ -1,4 +1,4 @@
-"""The law *keys*: a key's output is the same without the records that don't concern it."""
+"""The law *keys*: a key's output stays the same without the records that don't concern the key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .variants import VariantLaw, require_original, with_batches
 
 
 class KeysLaw(VariantLaw):
-    """The variant has only the records that concern one key."""
+    """The variant contains only the records that concern a single key."""
 
     name = "keys"
     says = "a key's output is the same without the records that don't concern it"
@@ -33,7 +33,7 @@ class KeysLaw(VariantLaw):
         return known and sample.kind not in (Kind.WITHOUT_LATE_DATA, Kind.IN_TIME) and history.clock == "batch"
 
     def vary(self, history: History, generator: random.Random) -> Iterator[History]:
-        """Draw a key of a history, and leave out all records that don't concern it."""
+        """Draw a key of a history, and leave out all records that don't concern the key."""
         keys = independence_of(history).keys(history)
         if keys:
             yield concerning(history, generator.choice(keys))
@@ -56,7 +56,7 @@ class KeysLaw(VariantLaw):
 
         def of_key(outcome: Outcome, key: Key) -> Outcome:
             def is_its(output: Output) -> bool:
-                if output.key is None or isinstance(output, Dropped):  # a dropped record has its own key
+                if output.key is None or isinstance(output, Dropped):  # a dropped record keeps its own key
                     return output.key == key
                 return independence.is_of(definition, output.key, key)
 
@@ -67,14 +67,14 @@ class KeysLaw(VariantLaw):
 
 
 def independence_of(history: History) -> KeyIndependence:
-    """Return how the operator's keys depend on each other: which records concern a key."""
+    """Return the dependence between the operator's keys, which determines the records that concern a key."""
     independence = registration_of(history.operator).key_independence
     assert independence is not None
     return independence
 
 
 def concerning(history: History, key: Key) -> History:
-    """Return the history without the records that don't concern a key, under the same clock."""
+    """Return the history without the records that don't concern a key, with the same clock."""
     concerns = independence_of(history).concerns(history, key)
     return with_batches(
         history, KeysLaw.name, [[record for record in batch if concerns(record)] for batch in record_batches(history)]

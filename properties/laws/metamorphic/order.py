@@ -1,4 +1,4 @@
-"""The law *order*: if the definition leaves the order of arrival free, it changes nothing."""
+"""The law *order*: an order of arrival that the definition leaves free doesn't change the result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .variants import VariantLaw, same_changes, same_result, shuffled, split, wi
 
 
 class OrderLaw(VariantLaw, Invariant):
-    """Records whose order is free are shuffled; the batches keep their sizes."""
+    """Shuffles the records whose order is free; the batches keep their sizes."""
 
     name, of_jobs = "order", "the order within a batch"
     given = "reversed"
@@ -38,7 +38,7 @@ class OrderLaw(VariantLaw, Invariant):
     def differences(
         self, registration: Registration, case: Case, original: Outcome, variant: Outcome
     ) -> list[Difference]:
-        """Compare final results; if the order is free only between keys, each key's changes in order."""
+        """Compare final results and, if the order is free only between keys, the ordered changes of each key."""
         definition = registration.declare(case.history.options)
         if registration.free_order(definition) is FreeOrder.KEYS:
             return same_changes(original, variant)

@@ -1,4 +1,4 @@
-"""The law *packing*: a history emits the same alone as in its cohort."""
+"""The law *packing*: a history emits the same output alone as in its cohort."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..runs import Kind, Run, Sample
 from ..variation import Invariant, Variation
 
 MANY = 200
-"""The number of histories that a recheck packs with a history: with that many, keys share their state."""
+"""The number of histories that a recheck packs with a history, so that keys share their state."""
 
 
 class Packing(Law, Invariant):
-    """Compares a history in a query of its own, with a state for each key, with the same history in its cohort."""
+    """Compares a history in its own query, with a separate state for each key, with the same history in its cohort."""
 
     name, of_jobs = "packing", "histories of other keys in the query"
     says = "a history emits the same alone as in its cohort"
@@ -33,7 +33,7 @@ class Packing(Law, Invariant):
         return [self.goal]
 
     def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:
-        """Compare one of the histories with itself run alone."""
+        """Compare a history with its run alone."""
         alone = run.whole.alone(run.subject)
         result.judged += 1
         result.covered[self.goal] += bool(alone.entries)
@@ -41,7 +41,7 @@ class Packing(Law, Invariant):
         yield from violations([run.histories[index]], [_compared(run.outcomes[index], alone)])
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
-        """Run each history alone, and among `MANY` others, so that keys share their state."""
+        """Run each history alone, and in a cohort of `MANY` others, so that keys share their state."""
         return [_packed(history, witness) for history in cohort.histories]
 
     def variation(self, run: RunOptions, given: None) -> Variation:
@@ -51,7 +51,7 @@ class Packing(Law, Invariant):
 
 
 def _packed(history: History, witness: QueryWitness) -> Comparison:
-    """Compare a history alone with itself in a cohort with its copies, each without one record."""
+    """Compare a history alone with the same history in a cohort with its copies, each without one record."""
     others = [
         history.with_lines([*history.lines[:index], *history.lines[index + 1 :]])
         for index, line in enumerate(history.lines)

@@ -1,7 +1,7 @@
-"""The law *partitions*: the number of shuffle partitions changes nothing.
+"""The law *partitions*: the number of shuffle partitions doesn't change the output.
 
-The keys of a partition share a task, a Python worker and a state store; another number of partitions mixes them anew,
-and leaves some without a key.
+The keys of a partition share a task, a Python worker and a state store. Another number of partitions redistributes the
+keys, and leaves some partitions empty.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from .reruns import RerunLaw
 
 TWO, SEVERAL, EMPTY = "two partitions", "several partitions with keys", "a partition without keys"
 SCATTERED = RunOptions(partitions=7, state_groups=5)
-"""More partitions than groups of keys."""
+"""A number of partitions larger than the number of key groups."""
 DRAWN = (4, 5, 6, 7)
-"""The numbers of partitions that a pool is run again in, with fewer groups of keys."""
+"""The numbers of partitions for the second run of a pool with fewer key groups."""
 MIN_GROUPS = 3
 
 
 def counted(partitions: int) -> str:
-    """Name a number of partitions as in reports."""
+    """Return the name of a number of partitions in reports."""
     return f"{partitions} partition{'s' * (partitions != 1)}"
 
 
 class Partitions(RerunLaw):
-    """Runs with other numbers of partitions emit the same."""
+    """Runs with different numbers of partitions emit the same output."""
 
     name, of_jobs = "partitions", "the number of partitions"
     given = 5
@@ -41,7 +41,7 @@ class Partitions(RerunLaw):
     usual = (RunOptions(partitions=2), RunOptions(partitions=7))
 
     def draw_ways(self, pool: int, batches: int, generator: Random) -> Sequence[RunOptions]:
-        """Run the first pool in more partitions than groups of keys."""
+        """Run the first pool with more partitions than key groups."""
         if pool:
             return ()
         partitions = generator.choice(DRAWN)
@@ -49,12 +49,12 @@ class Partitions(RerunLaw):
         return (RunOptions(partitions=partitions, state_groups=groups),)
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """If there are fewer groups of keys than partitions, a partition must be empty."""
+        """If there are fewer key groups than partitions, a partition must be empty."""
         return [SEVERAL, EMPTY] if sample.is_pooled else [TWO, SEVERAL]
 
     def covered(self, sample: Sample, again: Answers, way: RunOptions) -> Mapping[str, int]:
         emitting = sum(bool(outcome.entries) for outcome in again.outcomes)
-        # If the partitions of the output aren't known, there are far more keys than partitions.
+        # If the partitions of the output are unknown, the keys far outnumber the partitions.
         several = again.emitting > 1 if sample.is_pooled else again.partitions > 1
         return {
             TWO: emitting * (again.partitions == 2),
@@ -70,7 +70,7 @@ class Partitions(RerunLaw):
         plain = witness.answers(cohort.histories, ALONE)
         found: list[list[Comparison]] = [[] for _ in cohort.histories]
         for one in (RunOptions(partitions=2), SCATTERED) if way is None else (way,):
-            # As many copies of each as it takes to be in each group of keys; a history with a null key must be alone.
+            # The copies fill every key group; a history with a null key must run alone.
             alone = any(record.key is None for history in cohort.histories for record in history.records)
             copies = 1 if alone else one.state_groups or one.partitions or 1
             histories = [history for history in cohort.histories for _ in range(copies)]
@@ -78,7 +78,7 @@ class Partitions(RerunLaw):
             compared = self.compare(expected, witness.answers(histories, one), one)
             for index, of_history in enumerate(found):
                 of_history += compared[index * copies : (index + 1) * copies]
-        # If no run differs, the first copy of the last run is shown.
+        # If no run differs, the report shows the first copy of the last run.
         return [next((one for one in each if one.differences), each[-copies]) for each in found]
 
     def variation(self, run: RunOptions, given: int) -> Variation:

@@ -15,7 +15,7 @@ from .variants import VariantLaw, with_batches
 
 
 class Repeats(VariantLaw):
-    """Each record comes twice in a row; the registration derives the expected result from the plain result."""
+    """Each record arrives twice in a row; the registration derives the expected result from the plain result."""
 
     name = "repeats"
     says = "sending every record twice changes the result as declared"
@@ -23,7 +23,7 @@ class Repeats(VariantLaw):
     reason = "its registration doesn't declare the effect of a repeated record"
 
     def may_vary(self, sample: Sample, history: History) -> bool:
-        """Whether the law varies a history of a sample: if nothing is late, and the registration has an expectation."""
+        """Return whether the law varies a history: it needs no late data, and a registered expectation."""
         repeats = sample.registration.repeats
         if repeats is None or not super().may_vary(sample, history):
             return False

@@ -1,4 +1,4 @@
-"""The base of laws that run histories again, in another way."""
+"""The base of laws that run histories again, with other run options."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from ..variation import Invariant
 
 
 class RerunLaw(Law, Invariant):
-    """A law that compares a part of the histories with a second run of them.
+    """A law that compares some histories with a second run of them.
 
     Attributes:
-        usual: How the first sample of an operator that shares no queries is run again.
+        usual: The second run's options for the first sample of an operator whose histories run alone.
     """
 
     usual: ClassVar[Sequence[RunOptions]]
 
     def draw_ways(self, pool: int, batches: int, generator: Random) -> Sequence[RunOptions]:
-        """Draw how the histories of a pool are run again: by default the first pool, as usual.
+        """Draw the second run's options for the histories of a pool: by default the first pool, with the usual options.
 
         Args:
             pool: The number of the pool.
-            batches: The number of its batches, four or more; the last has no records.
-            generator: The random generator; the laws before this law have drawn from it.
+            batches: The number of its batches, at least four; the last batch contains no records.
+            generator: The random generator, after the draws of earlier laws.
         """
         return () if pool else self.usual
 
     def ways(self, sample: Sample) -> Sequence[RunOptions]:
-        """Return the ways to run the histories of a sample again; none if the law isn't checked on it."""
+        """Return the options of a sample's second runs; empty if the law isn't checked on the sample."""
         if sample.kind is not Kind.RANDOM:
             return ()
         return self.usual if sample.is_first and not sample.is_pooled else sample.ways.get(self.name, ())
@@ -50,11 +50,11 @@ class RerunLaw(Law, Invariant):
         raise NotImplementedError
 
     def names(self, plain: Answers, way: RunOptions) -> tuple[str, str]:
-        """Name the usual run and the run again, for reports."""
+        """Return the names of the plain run and the second run in reports."""
         raise NotImplementedError
 
     def compare(self, plain: Answers, again: Answers, way: RunOptions) -> list[Comparison]:
-        """Compare the outcomes of histories, run as usual, with the outcomes of the first of them, run again."""
+        """Compare the outcomes of plain runs with the outcomes of the second runs of the first histories."""
         names = self.names(plain, way)
         return [
             Comparison((names[0], before), (names[1], after), differences(before, after))
@@ -62,11 +62,11 @@ class RerunLaw(Law, Invariant):
         ]
 
     def everywhere(self, batches: int) -> RunOptions:
-        """Return the way to run a history of this many batches again if it isn't known which way broke the law."""
+        """Return the options to run a history again if the options that broke the law are unknown."""
         raise NotImplementedError
 
     def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:
-        """Compare the outcomes of the part that is run again."""
+        """Compare the outcomes of the histories that are run again."""
         for way in self.ways(run.sample):
             again = run.again(way)
             result.judged += len(again.outcomes)
@@ -74,7 +74,7 @@ class RerunLaw(Law, Invariant):
             yield from violations(run.histories, self.compare(run.answers, again, way), way)
 
     def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
-        """Ask the law again about each case, in its own way; as `Law.recheck`."""
+        """Recheck the law on each case, with the case's own options; as `Law.recheck`."""
         comparisons: dict[int, Comparison] = {}
         for way in dict.fromkeys(case.way for case in cases):
             own = [index for index, case in enumerate(cases) if case.way == way]
@@ -84,13 +84,13 @@ class RerunLaw(Law, Invariant):
         return [comparisons[index] for index in range(len(cases))]
 
     def recheck_in(self, cohort: Cohort, witness: QueryWitness, way: RunOptions | None) -> list[Comparison]:
-        """Ask the law again about each history of a cohort; with None in the law's own ways."""
+        """Recheck the law on each history of a cohort; with None, by the law's own options."""
         count = len(cohort.schedule)
         way = self.everywhere(count) if way is None else way.clipped(count)
         return self.compare(witness.answers(cohort.histories), witness.answers(cohort.histories, way), way)
 
 
 def numbered(batches: Sequence[int]) -> str:
-    """Name batches as in reports: `batch 1`, `batches 1 and 2`, `batch 2 (twice)`."""
+    """Return the name of batches in reports: `batch 1`, `batches 1 and 2`, `batch 2 (twice)`."""
     names = [f"{batch}{' (twice)' * (batches.count(batch) > 1)}" for batch in dict.fromkeys(batches)]
     return f"batch{'es' * (len(names) > 1)} {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"

@@ -1,4 +1,4 @@
-"""The law *restart*: stopping at a batch and restarting from the checkpoint changes nothing."""
+"""The law *restart*: stopping after a batch and restarting from the checkpoint doesn't change the output."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .reruns import RerunLaw, numbered
 
 ONCE, TWICE = "changes after the restart", "changes after two restarts in a row"
 RESTARTS = 2
-"""The number of a job's histories that share all stops if each runs alone: a query with all stops takes long."""
+"""The number of a job's histories that share all stops if each runs alone, because a query with all stops is slow."""
 
 
 class Restart(RerunLaw):
-    """A run that is stopped, once or twice in a row, emits the same as a run without stops."""
+    """A run that is stopped, once or twice in a row, emits the same output as a run without stops."""
 
     name, of_jobs = "restart", "a restart"
     says = "stopping at a batch and restarting from the checkpoint changes nothing"
     usual = (RunOptions(stop_after=(1, 2)),)
 
     def draw_ways(self, pool: int, batches: int, generator: Random) -> Sequence[RunOptions]:
-        """Stop every other pool, twice in a row; in the first pool records come after that."""
+        """Stop every other pool, twice in a row; in the first such pool, records follow the stops."""
         if pool % 2:
             return ()
         stop = generator.randint(0, batches - (3 if pool else 4))
@@ -51,15 +51,15 @@ class Restart(RerunLaw):
         return range(batches - 1)
 
     def variation(self, run: RunOptions, given: Sequence[int]) -> Variation:
-        """Stop the query after batches, and start it again from its checkpoint."""
+        """Stop the query after batches, and restart it from its checkpoint."""
         return Variation(
             replace(run, stop_after=tuple(given)),
             self.of_jobs,
             [*given],
             f"stopped after batch {', '.join(map(str, given))} and started again",
             "without a stop",
-            # After a stop, `available_now` runs the batch without data that otherwise comes only at the end: so rows
-            # are late sooner.
+            # After a stop, `available_now` runs the batch without data that otherwise runs only at the end, so rows are
+            # late sooner.
             "batches" if run.trigger == "default" else "end",
             goals=(RESTORED,),
             parts=(lambda output: [self.variation(run, [stop]) for stop in given]) if len(given) > 1 else None,

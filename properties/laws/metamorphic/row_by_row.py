@@ -1,4 +1,4 @@
-"""The law *rows one at a time*: it makes no difference whether a function with state gets a batch's rows together."""
+"""The law *rows one at a time*: the result is the same if a function with state gets each row in a separate call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class RowsOneAtATime(Invariant):
     given = "each in a call of its own"
 
     def variation(self, run: RunOptions, given: str) -> Variation:
-        """Pass each row of a batch in a call of its own."""
+        """Pass each row of a batch in a separate call."""
         return Variation(
             replace(run, row_by_row=True),
             self.of_jobs,

@@ -1,4 +1,4 @@
-"""The base of laws that relate a history to a variant of it, made from its records under the same clock."""
+"""The base of laws that relate a history to its variant, a history with changed records and the same clock."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from ..case import Case
 from ..runs import Kind, ReferenceRun, Run, Sample, Variant
 
 TRIES = 3
-"""The number of variants of a history that are tried when it is shrunk."""
+"""The number of variants tried for each history during shrinking."""
 
 
 class VariantLaw(Law):
     """A law that relates a witness's outcomes of a history and of a variant of it.
 
     Args:
-        of_reference: Whether the reference is that witness; otherwise Spark is.
+        of_reference: Whether the witness is the reference; otherwise the witness is Spark.
 
     Attributes:
-        shows_order: Whether outcomes are shown change by change, rather than as the tables that they fold to.
+        shows_order: Whether to show outcomes change by change, rather than as folded tables.
     """
 
     follows_changelog = True
@@ -47,18 +47,18 @@ class VariantLaw(Law):
             self.kinds = (Kind.REFERENCE, Kind.DEFINITIONS, Kind.IN_TIME)
 
     def not_checked(self, registration: Registration) -> str | None:
-        """Return the reason why an operator isn't asked: also if all of its profiles may have late data."""
+        """Return the reason why the law skips an operator; also if all of its profiles may have late data."""
         definitions = map(registration.declare, registration.profiles.values())
         if registration.without_late_data or not all(map(registration.by_clock, definitions)):
             return super().not_checked(registration)
         return super().not_checked(registration) or "its registration has no profile without late data"
 
     def is_asked_of(self, sample: Sample) -> bool:
-        """Whether variants of a sample run with it: if some history may be varied."""
+        """Return whether variants of a sample run with it: some history must allow a variant."""
         return super().is_asked_of(sample) and any(self.may_vary(sample, history) for history in sample.histories)
 
     def may_vary(self, sample: Sample, history: History) -> bool:
-        """Whether the law varies a history of a sample: if it has batches, and nothing can be late."""
+        """Return whether the law varies a history of a sample: it needs batches, and no late data."""
         return history.clock == "batch" and sample.is_without_late_data(history)
 
     def goals(self, sample: Sample) -> Sequence[str]:
@@ -69,7 +69,7 @@ class VariantLaw(Law):
         return registration.coverage.of_variants.get(self.name, ()) if registration.coverage else ()
 
     def vary(self, history: History, generator: random.Random) -> Iterator[History]:
-        """Yield variants of a history, each drawn anew; the first shares the sample's query."""
+        """Yield variants of a history, each drawn independently; the first shares the sample's query."""
         raise NotImplementedError
 
     def differences(self, registration: Registration, case: Case, original: Outcome, variant: Outcome) -> list[Any]:
@@ -77,14 +77,14 @@ class VariantLaw(Law):
 
         Args:
             registration: The operator.
-            case: The variant, and the history that it was made from.
-            original: The witness's outcome of that history.
-            variant: Its outcome of the variant.
+            case: The variant, and its original history.
+            original: The witness's outcome of the original.
+            variant: The witness's outcome of the variant.
         """
         raise NotImplementedError
 
     def variants(self, sample: Sample, indexes: Iterable[int], seed: int) -> list[Variant]:
-        """Return a variant of each of some histories of a sample, given their indexes; the same for the same seed."""
+        """Return a variant of each history of a sample with a given index; the same seed draws the same variants."""
         generator, made = random.Random(seed), []
         for index in indexes:
             history = sample.histories[index]
@@ -131,7 +131,7 @@ class VariantLaw(Law):
         return [self.compare(case, outcomes[2 * index], outcomes[2 * index + 1]) for index, case in enumerate(cases)]
 
     def cases_of(self, history: History) -> list[Case]:
-        """Return some variants of a history, the same for the same history."""
+        """Return some variants of a history, always the same for the same history."""
         generator = random.Random(history.to_text())
         cases = []
         for _ in range(TRIES):
@@ -168,7 +168,7 @@ def with_batches(history: History, law: str, batches: Sequence[Sequence[Record]]
 
 
 def free_order(history: History) -> FreeOrder:
-    """Return how the order of arrival of a history's records is free, by its definition."""
+    """Return the freedom in the order of a history's records, by its definition."""
     registration = registration_of(history.operator)
     return registration.free_order(registration.declare(history.options))
 
@@ -178,11 +178,11 @@ LINES: dict[FreeOrder, Callable[[Record], Hashable] | None] = {
     FreeOrder.INPUTS: lambda record: (record.input, record.key),
     FreeOrder.KEYS: lambda record: record.key,
 }
-"""The function from a record to its line, for each freedom: records of a line keep their order; None: all are free."""
+"""The function from a record to its group, by freedom; records of a group keep their order. None: all are free."""
 
 
 def shuffled(history: History, generator: random.Random) -> list[Record]:
-    """Return a history's records in another order that its definition leaves free."""
+    """Return a history's records in another order that its definition allows."""
     line_of = LINES[free_order(history)]
     lines: dict[Hashable, list[Record]] = defaultdict(list)
     order: list[Hashable] = []
@@ -206,7 +206,7 @@ def same_result(
 ) -> list[Difference]:
     """Return the differences between the results of a history and its variant; as `VariantLaw.differences`.
 
-    With `unordered`, list values are compared without their order.
+    With `unordered`, list values are compared without order.
     """
     definition = registration.declare(case.history.options)
     results = [canonical(outcome.result, unordered or definition.unordered) for outcome in (original, variant)]
@@ -216,7 +216,7 @@ def same_result(
 
 
 def same_changes(original: Outcome, variant: Outcome) -> list[Difference]:
-    """Return the differences between each key's changes, compared in order, in whichever batch they were emitted."""
+    """Return the differences between the ordered changes of each key, in any batches."""
     return differences(_in_one_batch(original), _in_one_batch(variant))
 
 
@@ -225,5 +225,5 @@ def _in_one_batch(outcome: Outcome) -> Outcome:
 
 
 def at_end(outcome: Outcome) -> Outcome:
-    """Return the result of an outcome at the end."""
+    """Return the final result of an outcome."""
     return replace(outcome, grain=Grain.END, entries=[], final=outcome.result)
