@@ -1,1 +1,1 @@
-"""The laws that judge the reference itself: a wrong oracle is worth nothing."""
+"""The laws that judge the reference itself, because an oracle must be correct."""

@@ -1,4 +1,4 @@
-"""The law *duckdb* of the reference: one SQL statement of the definition gives the reference's result."""
+"""The law *duckdb* of the reference: the definition's single SQL statement returns the reference's result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .judging import ReferenceLaw
 
 
 class DuckDBOfReference(ReferenceLaw):
-    """The statement knows no state and no order of arrival but what the definition asks for."""
+    """The statement keeps no state, and depends on the order of arrival only where the definition does."""
 
     name = "duckdb"
     between = ("reference", "duckdb")

@@ -12,7 +12,7 @@ from .judging import ReferenceLaw, meaning_of
 
 
 class FoldIsMeaning(ReferenceLaw):
-    """After every batch the behaviour's changelog folds to the meaning of the records accepted so far."""
+    """After every batch, the behaviour's changelog folds to the meaning of the records accepted so far."""
 
     name = "fold is meaning"
     between = ("reference",)
@@ -24,7 +24,7 @@ class FoldIsMeaning(ReferenceLaw):
         return list(map(meaning_of, histories, played))
 
     def differences(self, history: History, played: Played, outcome: Outcome) -> Sequence[Difference]:
-        """Return the differences between the folded changelog and the meaning, after the first batch with any."""
+        """Return the differences between the folded changelog and the meaning, after the first differing batch."""
         found = folded_differences(history, played, by_batch(played.entries, len(played.steps)))
-        # There the meaning comes first; of this law the reference does.
+        # That comparison puts the meaning first; this law puts the reference first.
         return [one._replace(expected=one.actual, actual=one.expected) for one in found]

@@ -16,7 +16,7 @@ from .judging import ReferenceLaw
 
 
 class KafkaLaw(ReferenceLaw):
-    """Runs histories on Kafka step by step, under stream time; asked of profiles that Kafka can run half of."""
+    """Runs histories on Kafka step by step, under stream time, for profiles of which Kafka can run at least half."""
 
     name = "kafka"
     between = ("reference", "kafka")
@@ -27,7 +27,7 @@ class KafkaLaw(ReferenceLaw):
     witness = "Kafka Streams"
 
     def is_asked_of(self, sample: Sample) -> bool:
-        """Whether Kafka can run at least half of a sample's histories."""
+        """Return whether Kafka can run at least half of a sample's histories."""
         if not super().is_asked_of(sample):
             return False
         asked = [history for history in sample.histories if history.clock == "stream_time"]
@@ -49,7 +49,7 @@ class KafkaLaw(ReferenceLaw):
         return witness_named("kafka").evaluate(histories)
 
     def compared(self, history: History, played: Played, outcome: Outcome, result: LawResult) -> Comparison:
-        """Compare as other laws do; differences that a named divergence explains are counted by its name."""
+        """Compare as other laws do; differences explained by a named divergence are counted by its name."""
         from ...witnesses.kafka.divergences import explained
 
         comparison = super().compared(history, played, outcome, result)

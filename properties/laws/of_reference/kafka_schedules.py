@@ -1,4 +1,4 @@
-"""The law *schedules on kafka*: under any schedule, message by message, Kafka does the same as the protocol's model."""
+"""The law *schedules on kafka*: under any schedule, Kafka emits the same as the protocol's model at each message."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .kafka import KafkaLaw
 from .schedules import under_schedule
 
 RECORDS = 8
-"""The most records of a checked history; with its deliveries it is three times as long."""
+"""The largest number of records in a checked history; deliveries triple its length."""
 HISTORIES = 100
-"""The most histories of a profile that are checked."""
+"""The largest number of checked histories of a profile."""
 
 
 class SchedulesOnKafka(StagedLaw):
-    """Runs histories on Kafka under stream time; asked of profiles that Kafka can run half of."""
+    """Runs histories on Kafka under stream time, for profiles of which Kafka can run at least half."""
 
     name = "schedules on kafka"
     between = ("protocol", "kafka")
@@ -34,19 +34,19 @@ class SchedulesOnKafka(StagedLaw):
     )
 
     def not_checked(self, registration: Registration) -> str | None:
-        """Return the reason why an operator isn't asked, or None if it is."""
+        """Return the reason why the law skips an operator, or None."""
         return super().not_checked(registration) or KafkaLaw().not_checked(registration)
 
     def is_asked_of(self, sample: Sample) -> bool:
-        """Whether the law judges a sample."""
+        """Return whether the law judges a sample."""
         return sample.kind is Kind.REFERENCE and KafkaLaw().is_asked_of(sample)
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Messages must overtake each other, and come too late."""
+        """Require that messages overtake each other, and arrive too late."""
         return sample.goals(GOALS)
 
     def judge(self, run: ReferenceRun, result: LawResult) -> Iterator[BrokenCase]:  # type: ignore[override]
-        """Judge the first histories of a sample, each under a random schedule, the same for the same history."""
+        """Judge the first histories of a sample, each under a random schedule that depends only on the history."""
         kafka = witness_named("kafka")
         short = (one.with_lines(one.records[:RECORDS]) for one in run.histories if one.clock == "stream_time")
         asked = [under_schedule(one) for one in short if kafka.refuses(one) is None][:HISTORIES]
@@ -54,13 +54,13 @@ class SchedulesOnKafka(StagedLaw):
         yield from self.judge_staged(asked, self.stage(asked, OWN), result)
 
     def stage(self, histories: Sequence[History], witness: QueryWitness) -> Sequence[Staged]:
-        """Play histories on Kafka's own processors."""
+        """Run histories on Kafka's own processors."""
         from ...witnesses.kafka.witness import KafkaWitness
 
         return KafkaWitness().stage(histories, strict=False)
 
     def compared(self, history: History, staged: Staged, result: LawResult) -> Comparison:
-        """Compare with the protocol; differences that a named divergence explains are counted by its name."""
+        """Compare with the protocol; differences explained by a named divergence are counted by its name."""
         from ...witnesses.kafka.divergences import explained
 
         expected = staged_by_protocol(history)

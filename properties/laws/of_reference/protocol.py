@@ -1,4 +1,4 @@
-"""The law *protocol*: messages that are delivered at once emit the reference's changelog."""
+"""The law *protocol*: with immediate delivery, the message protocol emits the reference's changelog."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .judging import ReferenceLaw
 
 
 class ProtocolLaw(ReferenceLaw):
-    """Compares the model with messages with the model without messages."""
+    """Compares the model with messages to the model without messages."""
 
     name = "protocol"
     between = ("reference", "protocol")

@@ -15,7 +15,7 @@ from .judging import ReferenceLaw, meaning_of
 
 
 class SchedulesOfReference(ScheduledLaw, ReferenceLaw):
-    """Checks protocols that answer every change; only values are compared: timestamps depend on a message's way."""
+    """Checks protocols that answer every change, by values only: timestamps depend on a message's route."""
 
     name = "schedules"
     between = ("reference", "protocol")
@@ -24,12 +24,12 @@ class SchedulesOfReference(ScheduledLaw, ReferenceLaw):
     witness = "the meaning"
 
     def is_asked_of(self, sample: Sample) -> bool:
-        """Whether the law judges a sample: if the protocol answers every change."""
+        """Return whether the law judges a sample: the protocol must answer every change."""
         protocol = sample.registration.protocol
         return super().is_asked_of(sample) and protocol is not None and protocol.answers_all(sample.options)
 
     def served(self, run: ReferenceRun) -> list[tuple[History, Played]]:
-        """Return the histories of a run, each under a random schedule, the same for the same history."""
+        """Return the histories of a run, each under a random schedule that depends only on the history."""
         asked = [under_schedule(history) for history in run.histories]
         return [(history, play(history)) for history in asked]
 
@@ -43,5 +43,5 @@ class SchedulesOfReference(ScheduledLaw, ReferenceLaw):
 
 
 def under_schedule(history: History) -> History:
-    """Return a history with manual delivery, under a schedule drawn with its text as the seed."""
+    """Return a history with manual delivery, under a schedule drawn with the history's text as the seed."""
     return scheduled(history, random.Random(crc32(history.to_text().encode())))
