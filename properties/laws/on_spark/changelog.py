@@ -1,4 +1,4 @@
-"""The law *changelog*: Spark emits the same as the reference, change by change."""
+"""The law *changelog*: Spark emits the same output as the reference, change by change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .judging import OutcomeLaw
 
 
 class Changelog(OutcomeLaw):
-    """The changelog is the reference's; a map of it would hide duplicate and swapped tombstones."""
+    """Compares the changelog with the reference's; as maps, they would hide duplicate and swapped tombstones."""
 
     name = "changelog"
     between = ("reference", "spark")
@@ -21,5 +21,5 @@ class Changelog(OutcomeLaw):
     def differences(
         self, history: History, played: Played, outcome: Outcome, left: Sequence[StoredState]
     ) -> Sequence[Difference]:
-        """Return the differences between the ordered changes of each key and batch and the reference's."""
+        """Return the differences from the reference in the ordered changes of each key and batch."""
         return differences(Outcome.of_play(history.name, played), outcome)

@@ -1,6 +1,6 @@
-"""The law *columns*: in typed columns, as users have them, a changelog is the reference's, column by column.
+"""The law *columns*: with typed columns, as in users' jobs, a changelog equals the reference's, column by column.
 
-An operator is asked in each layout under different options, so that a history's options identify its layout.
+An operator runs in each layout with different options, so that a history's options identify its layout.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from ..runs import Kind, Sample, TypedRun
 from .labels import label_differences, labels_of
 
 AROUND_1970_MS = 40
-"""How long before 1970 (ms) histories begin if the operator depends on the clock, which doesn't move before 1970."""
+"""How long before 1970 histories start (ms) if the operator depends on the clock, which starts at 1970."""
 LONG_AFTER_MS = 10**12
 AHEAD_MS = 10_000
-"""How far ahead of all other rows (ms) rows without a key are: so any effect of theirs on the clock shows."""
+"""How far rows without a key are ahead of all other rows (ms), so that any effect on the clock shows."""
 EMITTED, TWO_KEYS, NULL_KEYS, REORDERED = "change emitted", "two keys", "null key", "batch not in order of time"
 MOVED = "clock moved by a record"
-"""The beginning of a goal: a record of each input."""
+"""The prefix of a goal: a record of each input."""
 TODAY = "change emitted at a time of more than 32 bits"
 NO_CLOCK = "null key that the clock must not follow"
 FRACTION, WIDE = "fraction emitted", "number of more than 32 bits emitted"
@@ -48,13 +48,13 @@ AGAIN_CHANGED, AGAIN_NULL, AGAIN_LATE = (
 
 
 class InLayout(NamedTuple):
-    """A layout, and the options under which an operator is asked in it.
+    """A layout, and the operator's options in it.
 
     Attributes:
         layout: The layout.
         profile: Its name in reports.
         options: The operator's options.
-        kind: The name of the kind of values that are drawn.
+        kind: The name of the kind of the drawn values.
     """
 
     layout: Layout
@@ -64,7 +64,7 @@ class InLayout(NamedTuple):
 
 
 class InColumns(Law):
-    """In each layout of columns the changelog is the reference's: every column, and every key's changes in order."""
+    """In each layout, the changelog equals the reference's: every column, and the ordered changes of each key."""
 
     name = "columns"
     between = ("reference", "spark")
@@ -74,7 +74,7 @@ class InColumns(Law):
     null_keys_alone = False
 
     def not_checked(self, registration: Registration) -> str | None:
-        """Return the reason why an operator isn't asked: its binding can only call it with the columns of cohorts."""
+        """Return the reason why the law skips an operator: its binding works only with the columns of cohorts."""
         if registration.spark is not None and registration.spark.typed is not None:
             return None
         return "its binding names no columns of other types"
@@ -100,7 +100,7 @@ class InColumns(Law):
         """Run a cohort again in the layout of its options.
 
         Raises:
-            CannotRecheck: No layout has these options, or a user's job is asked.
+            CannotRecheck: No layout has these options, or the witness is a user's job.
         """
         if isinstance(witness, JobWitness):
             raise CannotRecheck("the law 'columns' can't be asked of a job, which names its columns itself")
@@ -112,7 +112,7 @@ class InColumns(Law):
             histories = tuple(prepared(one.layout, history) for history in cohort.histories)
             answers = answers_in(one.layout, replace(cohort, histories=histories), witness)
             again = [
-                _compared(history, ours, ours if answer.failed == "together" else answer)  # it isn't known to fail
+                _compared(history, ours, ours if answer.failed == "together" else answer)  # no known failure
                 for history, answer in zip(histories, answers, strict=True)
                 for ours in [expected(one.layout, history)]
             ]
@@ -121,10 +121,10 @@ class InColumns(Law):
 
 
 def layouts_of(registration: Registration) -> list[InLayout]:
-    """Return the layouts in which an operator is asked, each with its options.
+    """Return an operator's layouts, each with its options.
 
-    Unless its binding names them, the options are profiles': a batch DataFrame takes a profile that emits on close, as
-    everything closes there; layouts have different profiles as long as there are enough.
+    Unless its binding names them, the options are profiles'. A batch DataFrame gets a profile that emits on close,
+    because a batch closes everything. Layouts get different profiles as long as there are enough.
     """
     if registration.spark is None or registration.spark.typed is None:
         return []
@@ -152,20 +152,20 @@ def layouts_of(registration: Registration) -> list[InLayout]:
 
 
 def _declarable(layout: Layout, operator: str, options: Options) -> Layout:
-    """Return a layout; without the start under other options if the operator has no others."""
+    """Return a layout; without the start under other options if the operator has no other options."""
     if any(others_of(operator, options)):
         return layout
     return replace(layout, starts_otherwise=[one for one in layout.starts_otherwise if one != OTHER_OPTIONS])
 
 
 def in_turn(asked: InLayout, seed: int) -> InLayout:
-    """Return the layouts for a seed, each with only one of the other declarations: each start costs a batch."""
+    """Return the layouts for a seed, each with only one of the other declarations, because each start costs a batch."""
     declared = asked.layout.starts_otherwise
     return asked._replace(layout=replace(asked.layout, starts_otherwise=declared and [declared[seed % len(declared)]]))
 
 
 def answers_in(layout: Layout, cohort: Cohort, witness: QueryWitness) -> list[TypedAnswer]:
-    """Run a cohort in a layout, with the logic of a witness; a stream dies and restarts if the layout asks for it."""
+    """Run a cohort in a layout, with a witness's logic; if the layout requires it, a stream crashes and restarts."""
     registration = registration_of(cohort.operator)
     starts_at_ms = _starts_at_ms(layout, registration, registration.declare(cohort.options))
     run = RunOptions(
@@ -190,7 +190,7 @@ def prepared(layout: Layout, history: History) -> History:
 
 
 def with_null_keys_ahead(history: History) -> History:
-    """Return a history in which every other record without a key is far ahead of all others, where it is dropped."""
+    """Return a history in which every second record without a key is far ahead of all others, if these are dropped."""
     if keeps_null_keys(registration_of(history.operator).declare(history.options)):
         return history
     lines: list[Line] = []
@@ -225,7 +225,7 @@ def expected(layout: Layout, history: History) -> TypedAnswer:
     if layout.is_batch:
         lines = [*(record for batch in batches for record in batch), ClockAdvance(schedule[-1] + LONG_AFTER_MS)]
     elif registration.by_clock(definition) and not shift_ms:
-        # Spark's watermark begins at 1970: so does the clock.
+        # Spark's watermark starts at 1970, and so does the clock.
         lines, first = [ClockAdvance(-starts_at_ms), CUT, *lines], 1
     as_played = history.with_lines(lines)
     played, causes = played_with_causes(as_played)
@@ -246,7 +246,7 @@ def expected(layout: Layout, history: History) -> TypedAnswer:
     if not layout.reports_dropped:
         entries = [entry for entry in entries if not isinstance(entry.output, Dropped)]
         labels = [label for label in labels if label.change != DROPPED]
-    if early:  # they are dropped in order
+    if early:  # records are dropped in order
         labels.sort(key=lambda label: (label.cause or 0) if label.change == DROPPED else -1)
     if layout.order is None:
         labels = [label._replace(cause=None) for label in labels]
@@ -254,13 +254,13 @@ def expected(layout: Layout, history: History) -> TypedAnswer:
 
 
 _Numbered: TypeAlias = list[list[tuple[int, Record]]]
-"""The records of each batch, with their numbers in the history."""
+"""The records of each batch, with their indexes in the history."""
 
 
 def _in_times_of_spark(
     layout: Layout, numbered: _Numbered, shift_ms: int
 ) -> tuple[_Numbered, list[tuple[Entry, Label]]]:
-    """Return records in Spark's times, and the outputs for dropped records before 1970: windows start in 1970."""
+    """Return records in Spark's times, and the outputs for records dropped before 1970: windows start in 1970."""
     kept: _Numbered = [[] for _ in numbered]
     early: list[tuple[Entry, Label]] = []
     for batch, of_batch in enumerate(numbered):
@@ -286,7 +286,7 @@ def _shifted(entry: Entry, first: int, by_ms: int, windows_too: bool) -> Entry:
 
 
 def _starts_at_ms(layout: Layout, registration: Registration, definition: Any) -> int:
-    """Return when the histories begin (ms since 1970)."""
+    """Return the start time of the histories (ms since 1970)."""
     aligned = registration.domain.aligned(definition)
     if not (aligned if layout.is_batch else registration.by_clock(definition)):
         return layout.starts_at_ms
@@ -304,7 +304,7 @@ def _compared(history: History, ours: TypedAnswer, theirs: TypedAnswer) -> Compa
 
 
 def _without_order_of_null_keys(outcome: Outcome) -> Outcome:
-    """Return an outcome with the output of null keys sorted: null keys with different null parts have no order."""
+    """Return an outcome with sorted output of null keys, because null keys with different null parts are unordered."""
     null = [entry for entry in outcome.entries if entry.output.key is None]
     others = [entry for entry in outcome.entries if entry.output.key is not None]
     return replace(outcome, entries=[*others, *sorted(null, key=lambda one: (one.batch, repr(one.output)))])
@@ -343,7 +343,7 @@ def _goals(asked: InLayout, registration: Registration, definition: Any) -> Iter
 
 
 def _goals_of_values(asked: InLayout, definition: Any) -> Iterator[str]:
-    """Name the goals for aggregates of numbers."""
+    """Return the names of the goals for aggregates of numbers."""
     name = getattr(getattr(definition, "aggregate", None), "name", None)
     if getattr(definition, "storage", None) == "full":
         return
@@ -354,7 +354,7 @@ def _goals_of_values(asked: InLayout, definition: Any) -> Iterator[str]:
 
 
 def _met(asked: InLayout, history: History, ours: TypedAnswer, answer: TypedAnswer) -> Iterator[str]:
-    """Name the goals that a history met; `ours` is its expected outcome."""
+    """Return the names of the goals that a history met; `ours` is its expected outcome."""
     layout, registration = asked.layout, registration_of(history.operator)
     starts_at_ms = _starts_at_ms(layout, registration, registration.declare(history.options))
     changes = [entry.output for entry in ours.outcome.entries if isinstance(entry.output, Change)]
@@ -391,7 +391,7 @@ def _met(asked: InLayout, history: History, ours: TypedAnswer, answer: TypedAnsw
 
 
 def _followed_by_the_clock(history: History) -> History:
-    """Return a history in which records without a key move the clock, too."""
+    """Return a history in which records without a key move the clock too."""
     lines: list[Line] = []
     for line in history.lines:
         lines.append(line)

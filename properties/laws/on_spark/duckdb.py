@@ -1,4 +1,4 @@
-"""The law *duckdb* on Spark: Spark's folded changelog is the result of DuckDB's statement of the definition."""
+"""The law *duckdb* on Spark: Spark's folded changelog equals the result of the definition's SQL statement on DuckDB."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .judging import OutcomeLaw, covered
 
 
 class DuckDB(OutcomeLaw):
-    """DuckDB depends on neither the reference nor Spark."""
+    """Adds an oracle that depends on neither the reference nor Spark."""
 
     name = "duckdb"
     between = ("duckdb", "spark")
@@ -47,5 +47,5 @@ def _compared(
 
 
 def unordered(history: History) -> bool:
-    """Whether the members of list values come in no fixed order under a history's definition."""
+    """Return whether a history's definition leaves the order of list values' members free."""
     return bool(registration_of(history.operator).declare(history.options).unordered)

@@ -1,4 +1,4 @@
-"""The base of laws that compare a run of Spark with the expected outcome of each of its histories."""
+"""The base of laws that compare Spark's run with the expected outcome of each history."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ EMPTY_BATCH = "empty batch"
 
 
 def by_reference(history: History, played: Played | None = None) -> Named:
-    """Return the reference's outcome of a history, with its name."""
+    """Return the reference's outcome of a history, and the reference's name."""
     return REFERENCE, Outcome.of_play(history.name, played or play(history))
 
 
 def covered(run: Run) -> Counter[str]:
-    """Count the goals that the drawn histories of a run met, with the empty last batch if there is one."""
+    """Count the goals that the drawn histories of a run met, including the empty last batch if it exists."""
     found = run.sample.cover(run.whole.covered)
     found[EMPTY_BATCH] = sum(not all(record_batches(one)[:-1]) for one in run.histories[: run.drawn])
     return found
 
 
 class OutcomeLaw(Law):
-    """A law that judges each history of a random sample, its variants too, by its outcome on Spark."""
+    """A law that judges each history of a random sample, including its variants, by its outcome on Spark."""
 
     kinds: tuple[Kind, ...] = (Kind.RANDOM, Kind.WITHOUT_LATE_DATA)
     is_plain = True
@@ -60,9 +60,9 @@ class OutcomeLaw(Law):
 
         Args:
             history: The history.
-            played: The reference's play of it.
-            outcome: Its outcome on Spark.
-            left: The state of its keys at the end; empty if the state isn't read.
+            played: The reference's run of the history.
+            outcome: The history's outcome on Spark.
+            left: The final state of its keys; empty if the state isn't read.
         """
         raise NotImplementedError
 

@@ -1,4 +1,4 @@
-"""The law *native*: Spark's own operator emits the same as the reference for the records that it accepts."""
+"""The law *native*: Spark's own operator emits the same output as the reference for the records that it accepts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..runs import Kind, Run, Sample
 
 
 class NativeLaw(Law):
-    """Compares each key's changes in order for a table, and the bag of each batch for a stream."""
+    """Compares the ordered changes of each key for a table, and the bag of each batch for a stream."""
 
     name = "native"
     between = ("reference", "spark-native")
@@ -34,7 +34,7 @@ class NativeLaw(Law):
         return f"Spark's own {registration.native.sentence}" if registration.native else ""
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the coverage goals of the profile; histories with null keys are in no cohort."""
+        """Return the coverage goals of the profile; cohorts exclude histories with null keys."""
         if sample.more.without_late_data:
             return ()
         goals = [*coverage_goals(sample.registration, sample.definition), *native_of(sample.registration).goals]
@@ -49,13 +49,13 @@ class NativeLaw(Law):
         yield from violations(run.histories, map(compared, run.histories, run.outcomes))
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
-        """Run the histories again on Spark's own operator, which no mutant of ours replaces."""
+        """Run the histories again on Spark's own operator, which our mutants don't replace."""
         outcomes, _ = NativeSparkWitness(settings_of(cohort.operator, cohort.options)).run(cohort, PLAIN)
         return list(map(compared, cohort.histories, outcomes))
 
 
 def native_of(registration: Registration) -> NativeBinding:
-    """Return the binding of Spark's own operator, for an operator that has one."""
+    """Return the binding of Spark's own operator, if the operator has one."""
     assert registration.native is not None
     return registration.native
 

@@ -1,7 +1,7 @@
-"""The law *retention*: operators that keep rows for ever by their definitions may be given a retention.
+"""The law *retention*: operators that keep rows forever by definition accept a retention.
 
-Within the parameter `retention` they emit the same as the reference, which has no such parameter; long after it, the
-state that it bounds is gone.
+With the parameter `retention`, they emit the same output as the reference, which has no such parameter, within the
+retention. Long after it, the bounded state is empty.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SIDES = ("within the retention", "beyond the retention")
 
 
 class RetentionLaw(Law):
-    """The law *retention*, asked of the profiles for which a registration gives one."""
+    """The law *retention*, for the profiles with a registered retention."""
 
     name = "retention"
     between = ("reference", "spark")
@@ -36,7 +36,7 @@ class RetentionLaw(Law):
     reason = "its registration has no retention besides the definition's"
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Records on both sides of the retention must come."""
+        """Require records on both sides of the retention."""
         return sample.goals(SIDES)
 
     def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:
@@ -63,7 +63,7 @@ def with_retention(operator: str, options: Options, retention_ms: int, witness: 
         operator: The operator's name.
         options: Its options, as in a history file.
         retention_ms: The retention (ms).
-        witness: The witness whose logic runs.
+        witness: The witness that provides the logic.
     """
     registration = registration_of(operator)
     assert registration.retention is not None
@@ -75,10 +75,10 @@ def with_retention(operator: str, options: Options, retention_ms: int, witness: 
 
 
 def retention_of(cohort: Cohort) -> int:
-    """Return the retention (ms) with which the law runs histories of such options.
+    """Return the law's retention (ms) for histories with these options.
 
     Raises:
-        CannotRecheck: The law has no retention for these options.
+        CannotRecheck: The law uses no retention for these options.
     """
     registration = registration_of(cohort.operator)
     profiles = registration.retention.profiles if registration.retention else {}
@@ -102,6 +102,6 @@ def _compared(histories: Sequence[History], retention_ms: int, answers: Answers)
 
 
 def has_rows(fields: Sequence[Any]) -> bool:
-    """Whether rows or windows of a key are left; the row of a table, whose last field is a time, may stay."""
+    """Return whether rows or windows of a key are left; a table's row, whose last field is a time, may stay."""
     lists = [rows for rows in fields if isinstance(rows, list) and rows]
     return any(all(isinstance(row, list) for row in rows) for rows in lists)

@@ -1,4 +1,4 @@
-"""The law *schedules* on Spark: under any schedule, each step emits and leaves waiting the same as the protocol."""
+"""The law *schedules* on Spark: under any schedule, output and waiting messages of each step equal the protocol's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..scheduling import GOALS, StagedLaw, goals_met
 
 
 class Schedules(StagedLaw):
-    """Plays histories with manual delivery message by message, in separate queries with messages between them."""
+    """Runs histories with manual delivery message by message, in separate queries with messages between them."""
 
     name = "schedules"
     between = ("protocol", "spark")
@@ -21,7 +21,7 @@ class Schedules(StagedLaw):
     says = "in three queries, under any schedule, each step emits and leaves waiting what the protocol does"
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Messages must overtake each other, and come too late."""
+        """Require that messages overtake each other, and arrive too late."""
         return GOALS
 
     def judge(self, run: StagedRun, result: LawResult) -> Iterator[BrokenCase]:  # type: ignore[override]
@@ -31,7 +31,7 @@ class Schedules(StagedLaw):
         yield from self.judge_staged(run.histories, run.staged, result)
 
     def stage(self, histories: Sequence[History], witness: QueryWitness) -> Sequence[Staged]:
-        """Play histories in the queries that an operator with channels has on Spark."""
+        """Run histories in an operator's separate queries on Spark, which are connected by channels."""
         from ...witnesses.spark.staged import play_staged
 
         logics = None if witness.logic is None else [witness.logic] * len(histories)

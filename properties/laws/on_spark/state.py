@@ -1,6 +1,6 @@
-"""The law *state*: the state is empty once the clock has passed everything, or every row of a table is deleted.
+"""The law *state*: the state is empty once the clock has passed everything, or once every row of a table is deleted.
 
-An operator's registration declares which of the two empties the state, and the state that stays even then.
+An operator's registration declares which event empties the state, and which state remains.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXPIRED, STORED, DELETED = "state expired", "rows stored", "rows deleted"
 
 
 class StateLaw(OutcomeLaw):
-    """Every key that is left in the state at the end is a difference."""
+    """Every key left in the state at the end is a difference."""
 
     name = "state"
     between = ("reference", "spark")
@@ -32,7 +32,7 @@ class StateLaw(OutcomeLaw):
     shows_neighbours = False
 
     def sentence(self, registration: Registration) -> str:
-        """Return the sentence: the event that empties the operator's state, and the state that stays even then."""
+        """Return a sentence: the event that empties the operator's state, and the state that remains."""
         says = []
         if registration.bounded_state is not None:
             says.append("a key's state is gone after its retention")
@@ -44,7 +44,7 @@ class StateLaw(OutcomeLaw):
         return "; ".join(says)
 
     def not_checked(self, registration: Registration) -> str | None:
-        """Return the reason why no definition of an operator is asked, or None if some are."""
+        """Return the reason why the law skips all definitions of an operator, or None."""
         if registration.bounded_state is not None or registration.tables is not None:
             return None
         return registration.unbounded or "its registration names no definition that bounds its state, and no tables"
@@ -53,11 +53,11 @@ class StateLaw(OutcomeLaw):
         return sample.bounds_state or sample.is_emptied
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """There must have been state; for rows, Spark must show it if they aren't deleted."""
+        """Require state during the run; for undeleted rows, Spark must show it."""
         return sample.goals([EXPIRED] if sample.bounds_state else [STORED, DELETED])
 
     def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:
-        """Judge each history of a run that ends long after all of its records, or with its tables empty."""
+        """Judge each history of a run that ends long after all of its records, or with empty tables."""
         met: Counter[str] = Counter()
         of_each = zip(run.histories, run.played, run.outcomes, run.leftover, strict=True)
         for history, played, outcome, stored in of_each:
@@ -77,7 +77,7 @@ class StateLaw(OutcomeLaw):
     def differences(
         self, history: History, played: Played, outcome: Outcome, left: Sequence[StoredState]
     ) -> Sequence[Difference]:
-        """Return the keys whose state is left."""
+        """Return the keys with remaining state."""
         registration = registration_of(history.operator)
         if registration.bounds_state(played.definition):
             return state_left(history.name, left)
@@ -85,12 +85,12 @@ class StateLaw(OutcomeLaw):
 
 
 def unexplained(history: History, stored: Iterable[StoredState]) -> list[StoredState]:
-    """Return the state of a history without the state that its operator is declared to store for ever."""
+    """Return the state of a history without the state that its operator declares as permanent."""
     registration = registration_of(history.operator)
     tables, definition = registration.tables, registration.declare(history.options)
     return [one for one in stored if tables is None or not tables.is_kept(definition, one.fields)]
 
 
 def state_left(name: str, stored: Iterable[StoredState]) -> list[Difference]:
-    """Return a difference for every key of a history that is left in the state."""
+    """Return a difference for each key of a history in the remaining state."""
     return [Difference(None, "no state", "state left", key, name) for key in sorted({one.key for one in stored})]
