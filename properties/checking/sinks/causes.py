@@ -43,6 +43,14 @@ class Cause(NamedTuple):
 
 CAUSES: Sequence[Cause] = (
     Cause(
+        ("append",),
+        ("death-within-write",),
+        "doubled",
+        "a killed job leaves its finished tasks in _temporary/0, and the commit of its repetition takes them along",
+        "https://github.com/apache/hadoop/blob/trunk/hadoop-mapreduce-project/hadoop-mapreduce-client/"
+        "hadoop-mapreduce-client-core/src/main/java/org/apache/hadoop/mapreduce/lib/output/FileOutputCommitter.java",
+    ),
+    Cause(
         APPENDS,
         (*REPEATS, "old-checkpoint", "deleted-checkpoint"),
         "doubled",

@@ -90,8 +90,8 @@ def for_each(writer: DataStreamWriter, target: str, at: Places) -> StreamingQuer
                 self.settle(AFTER)
 
         def settle(self, place: DyingPlace) -> None:
-            if self.partition and (place, self.batch) == (at.place, at.batch) and not at.is_met:
-                time.sleep(SETTLES_S)  # the other partition's task ends meanwhile
+            if self.partition and (place, self.batch) == (at.place, at.batch):
+                time.sleep(SETTLES_S * (not at.is_met))  # the other partition's task ends meanwhile
                 at.reach(place, self.batch)
 
     return writer.foreach(OfRows()).start()

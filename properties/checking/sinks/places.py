@@ -37,7 +37,8 @@ class Places:
         place: The place; None: it doesn't stop.
         batch: The number of the micro-batch.
         marker: The file that is made there.
-        waits: Whether it waits there, until a file with `.go` behind the marker's name is made; else it fails.
+        waits: Whether all its tasks wait there, until a file with `.go` behind the marker's name is made; else one
+            fails.
     """
 
     place: DyingPlace | None = None
@@ -51,7 +52,7 @@ class Places:
         Raises:
             RuntimeError: It dies there.
         """
-        if (place, batch) == (self.place, self.batch) and not self.is_met:
+        if (place, batch) == (self.place, self.batch) and (self.waits or not self.is_met):
             self.stop()
 
     @property
@@ -80,8 +81,9 @@ class Places:
 
         def passes(number: int) -> bool:
             is_second = bool(number % 2)
-            if number // PER_BATCH == self.batch and (self.place == BEFORE or is_second) and not self.is_met:
-                time.sleep(SETTLES_S * is_second)
+            is_there = number // PER_BATCH == self.batch and (self.place == BEFORE or is_second)
+            if is_there and (self.waits or not self.is_met):
+                time.sleep(SETTLES_S * (is_second and not self.is_met))
                 self.stop()
             return True
 

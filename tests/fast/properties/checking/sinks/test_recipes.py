@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -119,3 +120,16 @@ def test_a_query_stops_once_at_its_place_and_nowhere_else(tmp_path: Path) -> Non
         at.reach(WITHIN, 1)
     at.reach(WITHIN, 1)
     assert at.is_met
+
+
+def test_all_tasks_wait_where_a_query_stands_still_until_they_are_let_go(tmp_path: Path) -> None:
+    at = Places(WITHIN, 1, str(tmp_path / "marker"), waits=True)
+    tasks = [threading.Thread(target=at.reach, args=(WITHIN, 1), daemon=True) for _ in range(2)]
+    for task in tasks:
+        task.start()
+        task.join(0.1)
+    assert (at.is_met, [task.is_alive() for task in tasks]) == (True, [True, True])
+    (tmp_path / "marker.go").touch()
+    for task in tasks:
+        task.join(5)
+    assert not any(task.is_alive() for task in tasks)
