@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from memory_spark import Session, memory_session
 from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrameReader
+from pyspark.sql.classic.dataframe import DataFrame
 from streamproof import BadInput, Input
 from streamproof.properties.generators.columns.schemas import _of_ddl
 from streamproof.properties.witnesses.job.inference import exploring, inferring
@@ -108,7 +110,7 @@ def test_tables_that_are_not_here_have_the_columns_that_are_used(explore: Explor
 
 
 def test_a_table_of_a_catalog_or_a_database_that_is_not_here_has_the_columns_that_are_used(
-    explore: Exploring, session: Session
+    explore: Exploring, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_such_catalog(name: str) -> bool:
         raise AnalysisException("no such catalog")
@@ -119,9 +121,9 @@ def test_a_table_of_a_catalog_or_a_database_that_is_not_here_has_the_columns_tha
     query = "(SELECT 1 AS test) AS t"
     of_database = explore(f"{EVENTS}spark.read.jdbc(url='jdbc:x', table='{query}').collect()\n{START}")
     assert [*of_database.tables] == [query]
-    session._jsparkSession.catalog().tableExists = lambda name: True
-    of_name = explore(f"{EVENTS}spark.read.jdbc(url='jdbc:x', table='names').select('user')\n{START}")
-    assert [*of_name.tables] == ["names"]  # a table of the catalog here is another
+    there = session.of_table(drawn_table(_of_ddl("user string")))  # type: ignore[arg-type]
+    monkeypatch.setattr(DataFrameReader, "jdbc", lambda reader, **named: DataFrame(there, session))
+    assert explore(f"{EVENTS}spark.read.jdbc(url='jdbc:x', table='names').select('user')\n{START}").tables == {}
 
 
 def test_a_table_that_the_script_makes_has_the_columns_of_the_statement(
