@@ -20,7 +20,7 @@ from .session_store import Session, SessionStore
 
 
 def meaning(windows: SessionWindows, accepted: Iterable[Accepted], clock: int) -> Table:
-    """Return the table of the accepted records for a clock (ms); the order of arrival has no effect.
+    """Return the table of the accepted records at a clock time (ms); the order of arrival has no effect.
 
     Whenever the clock moves, the sessions that it has closed are final. All other records form islands: in time order,
     neighbours are at most the gap apart.

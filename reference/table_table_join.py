@@ -95,7 +95,7 @@ class Behaviour:
         self.tables = TableJoin(join.join)
 
     def arrive(self, record: Record) -> list[Output]:
-        """Change a row; the last change to arrive counts, whatever its timestamp."""
+        """Change a row; the last arrival counts, regardless of its timestamp."""
         if record.key is None:
             return [Dropped(None, "null key")]
         self.clock.observe(record.timestamp)

@@ -102,7 +102,7 @@ def _records(messages: Iterable[Message]) -> list[Record]:
 
 
 def meaning(windows: WindowAggregate, accepted: Iterable[Accepted], clock: int) -> Table | Bag:
-    """Return the emitted aggregates of the windows for a clock (ms), or their emitted messages.
+    """Return the emitted aggregates of the windows at a clock time (ms), or their emitted messages.
 
     A fixed window's output depends on its own messages alone; sessions merge, so their output depends on all messages
     of their key. Earlier output is found by recomputing the windows at each message from the messages before it.

@@ -18,7 +18,7 @@ from .table_table_join import Latest, TableJoin, joined_tables
 
 
 def meaning(table: WindowedTable, accepted: Iterable[Accepted], clock: int) -> Table | Bag:
-    """Return the result of the accepted records for a clock (ms): the windows' aggregates, joined.
+    """Return the result of the accepted records at a clock time (ms): the windows' aggregates, joined.
 
     A stream result contains every change of that table, by a record or by the clock passing an end. Only records of its
     key change a row.

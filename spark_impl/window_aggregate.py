@@ -370,7 +370,7 @@ class WindowLogic(Logic[State]):
         return [session]
 
     def edge(self, clock: int) -> int:
-        """Return the time (ms) before which sessions that accept no more rows must have ended, for a clock."""
+        """Return the time (ms) before which sessions that accept no more rows must have ended, at a clock time."""
         return clock - self.windows.size - self.windows.late_ms
 
     def near(self, state: State, timestamp: int, edge: int) -> list[Filled]:
@@ -411,7 +411,7 @@ class WindowLogic(Logic[State]):
         window.not_emitted += 1
 
     def is_complete(self, window: Filled, clock: int) -> bool:
-        """Return whether a window has reached its size, for a clock (ms)."""
+        """Return whether a window has reached its size, at a clock time (ms)."""
         if self.windows.unit == "tuple":
             return window.rows == self.windows.size
         return clock >= self.completion(window)
@@ -437,7 +437,7 @@ class WindowLogic(Logic[State]):
         return (window.since // early.every_ms + 1) * early.every_ms
 
     def is_over(self, window: Filled, clock: int) -> bool:
-        """Return whether a window has been complete, and emitted, for longer than the retention, for a clock (ms)."""
+        """Return whether a window has been complete, and emitted, for longer than the retention at a clock time (ms)."""
         return not window.not_emitted and (over := self.over(window)) is not None and over <= clock
 
     def over(self, window: Filled) -> int | None:

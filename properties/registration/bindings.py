@@ -192,9 +192,9 @@ class Binding:
 
 
 def keyed_binding(make_logic: Callable[[Any], Any], state: str) -> Binding:
-    """Make the binding of an operator with one input that is a `Logic` and nothing else, for shared queries too.
+    """Return the binding of an operator with one input that is only a `Logic`, for shared queries too.
 
-    The logic emits values unchanged, or None: in shared queries they are Python values, elsewhere JSON texts.
+    The logic emits input values unchanged, or None: Python values in shared queries, JSON texts elsewhere.
 
     Args:
         make_logic: Makes the logic of a definition.
@@ -311,7 +311,7 @@ def on(frame: DataFrame, name: str) -> DataFrame:
 
 
 def aggregated_field(aggregate: Aggregate, values: Sequence[Value]) -> Field:
-    """Return the column that carries values to an aggregate.
+    """Return the column that passes values to an aggregate.
 
     Args:
         aggregate: The aggregate.

@@ -18,7 +18,8 @@ class Coverage:
     Every operator has additional goals: records out of order, two keys, null keys dropped (or not).
 
     Attributes:
-        met: A function from a history and the reference's play of it to the goals that it meets, of `goals` and others.
+        met: A function from a history and the reference's play of it to the goals that it meets: some of `goals`, and
+            additional goals.
         goals: A function from a definition to the goals that at least one history must meet.
         impossible_under_stream_time: A function from a definition to the goals that no history without cuts can meet.
         of_variants: The goals that at least one history with a variant must meet, by the name of the law that judges

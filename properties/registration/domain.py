@@ -77,7 +77,7 @@ class Domain:
             detected.
         is_plain: Whether a record is drawn without input and choice, because neither has an effect.
         agreed: Takes a definition and the records of a history; returns them with values that the operator accepts
-            together. None: it refuses none.
+            together. None if it accepts all of them together.
         takes_until_forgotten: Whether closed windows accept late records until they are forgotten. Then some records
             are drawn near the oldest window that isn't forgotten.
     """

@@ -272,9 +272,7 @@ class _Reader:
         self.only(number, content, {"deliver", *names}, f"the delivery of a {content['deliver']}")
         for name in names:
             if not isinstance(content.get(name), str):
-                self.fail(
-                    number, f"the delivery of a {content['deliver']} needs a {name} that is a string, for its route"
-                )
+                self.fail(number, f"the delivery of a {content['deliver']} needs the string {name} for its route")
         return Delivery(content["deliver"], content["foreign_key"], content.get("key"))
 
     def timestamp(self, number: int, value: Any, name: str) -> int:

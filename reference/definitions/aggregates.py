@@ -45,7 +45,7 @@ class Aggregate:
         refuses: Returns the kind of value that the aggregate needs, such as `a number`; None if the value is valid.
         ordered: Whether the result depends on the order of arrival.
         finish: Converts an aggregate to the emitted value; most are emitted unchanged.
-        subtractor: `(key, value, aggregate) -> aggregate`: removes a value, for aggregates that can subtract.
+        subtractor: `(key, value, aggregate) -> aggregate`: removes a value; only for aggregates that can subtract.
             Aggregates of tables need it (Kafka Streams Join Semantics, "KTable Aggregate").
         spark: The aggregate in Spark SQL, over the column `value`; empty if Spark has no such function.
     """

@@ -42,7 +42,7 @@ class SessionWindows(Definition):
         aggregate: The aggregate of a session's values.
         emit: `update` emits every change of a session, `close` only its final value, once.
         late: `merged` drops a record if the session that it would join is closed (Kafka Streams); `own` drops a record
-            by its own timestamp, whatever session it would join (Spark).
+            by its own timestamp, regardless of the session that it would join (Spark).
 
     Raises:
         BadInput: A duration isn't a whole number of ms, the gap isn't positive, the grace is negative, the retention is
@@ -92,11 +92,11 @@ class SessionWindows(Definition):
             self.aggregate.check(record.value)
 
     def close_edge(self, clock: int) -> int:
-        """Return the end (ms) before which sessions are closed, for a clock."""
+        """Return the end (ms) before which sessions are closed, at a clock time."""
         return clock - self.gap_ms - self.grace_ms
 
     def expiry_edge(self, clock: int) -> int:
-        """Return the end (ms) before which sessions are forgotten, for a clock."""
+        """Return the end (ms) before which sessions are forgotten, at a clock time."""
         return clock - self.retention_ms
 
 
@@ -333,7 +333,7 @@ class WindowedTable(Definition):
         return starts_of(timestamp, self.size_ms, self.step_ms)
 
     def is_closed(self, row: TableKey, clock: int) -> bool:
-        """Return whether the window of a row is closed, for a clock (ms)."""
+        """Return whether the window of a row is closed, at a clock time (ms)."""
         assert row[1] is not None
         return row[1][1] <= clock - self.grace_ms
 

@@ -192,5 +192,5 @@ class Logic(Generic[State]):
         return state
 
     def due(self, state: State, clock: int) -> int | None:
-        """Return the time (ms), after `clock`, of the next call of `close` or `keep`; None: never."""
+        """Return the time (ms), after `clock`, of the next call of `close` or `keep`; None for never."""
         return None

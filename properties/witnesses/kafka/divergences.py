@@ -415,7 +415,7 @@ class KafkaForeignKeyJoin(foreign_key_protocol.Protocol):
 
 
 class _KafkaLeft(foreign_key_protocol.Left):
-    """The left side; it responds itself to changes of rows without a foreign key, whatever is shown."""
+    """The left side; it responds itself to changes of rows without a foreign key, regardless of the shown result."""
 
     def __init__(self, join: ForeignKeyJoin, without: Collection[str]) -> None:
         super().__init__(join)

@@ -183,7 +183,7 @@ class OperatorQuery(PreparedQuery):
         return [row.asDict(recursive=True) for row in rows]
 
     def refusal(self, build: Build) -> str | None:
-        """Start another declaration from the checkpoint, for an empty batch; return its failure, or None if none.
+        """Start another declaration from the checkpoint, for an empty batch; return its failure, or None.
 
         A query that wrote output, or committed a batch, before it failed counts as continued.
         """

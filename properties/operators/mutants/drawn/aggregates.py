@@ -94,7 +94,7 @@ sum_through_float = AggregateBug(
 )
 sum_of_32_bit = AggregateBug("A sum has 32 bits, and overflows", ("sum",), _after_adding(as_32_bit))
 sum_not_below_zero = AggregateBug(
-    "A sum is 0 where it would be negative", ("sum",), _after_adding(lambda total: max(total, type(total)(0)))
+    "A negative sum becomes 0", ("sum",), _after_adding(lambda total: max(total, type(total)(0)))
 )
 sum_rounded = AggregateBug(
     "A sum of fractions is rounded to one decimal",

@@ -432,7 +432,7 @@ def test_what_cannot_be_read_of_a_delta_table_is_named(
     unshrunk: None, right: Run, spark: SparkSession, tmp_path: Path
 ) -> None:
     table = Table(right.copy(tmp_path / "run"), spark)
-    with pytest.raises(BadInput, match=r"was read from a Delta table: say where it is, reads="):
+    with pytest.raises(BadInput, match=r"was read from a Delta table: give its location, reads="):
         table.run.judged()
     with pytest.raises(BadInput, match="give the number of the version"):
         table.judged(startingVersion="latest")
