@@ -87,7 +87,7 @@ class Left:
         before, after = self.join.foreign_key_of(old), self.join.foreign_key_of(new)
 
         def ask(foreign_key: Key, instruction: Instruction) -> Subscription:
-            silent = instruction is Instruction.DELETE_KEY_NO_PROPAGATE  # it expects no response, so it needs no hash
+            silent = instruction is Instruction.DELETE_KEY_NO_PROPAGATE  # without a response no hash is compared
             return Subscription(foreign_key, key, None if silent else digest_of(new), instruction, timestamp)
 
         if after is None:
@@ -176,7 +176,7 @@ class Protocol:
         self.clock = clock
         self.left = Left(join)
         self.right = Right(join)
-        self.waiting: dict[Route, deque[Subscription | Response]] = {}  # no route without messages
+        self.waiting: dict[Route, deque[Subscription | Response]] = {}  # without empty routes
 
     def arrive(self, record: Record) -> list[Output]:
         """Change a row; with manual delivery its messages wait in their channels."""

@@ -45,7 +45,7 @@ class Behaviour:
         self.clock = clock
         self.left: dict[Key, Value] = {}
         self.right: dict[Key | None, tuple[Value, int]] = {}
-        self.rows: dict[tuple[Key | None, Key], tuple[Value, int]] = {}  # under the combined key
+        self.rows: dict[tuple[Key | None, Key], tuple[Value, int]] = {}  # by (right key, left key)
 
     def arrive(self, record: Record) -> list[Output]:
         """Change a row: a left row is sent to its right key, a right row scans the range of its key."""

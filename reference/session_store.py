@@ -40,8 +40,8 @@ class SessionStore:
             raise BadInput(f"segments is {segments}: a store needs two or more, to fill one while another expires")
         self.retention_ms = retention_ms
         self.interval_ms = max(retention_ms // (segments - 1), minimum_interval_ms)
-        self.sessions: dict[Key, dict[tuple[int, int], Any]] = {}  # key, then (end, start), to aggregate
-        self.segments: dict[int, set[tuple[Key, int, int]]] = {}  # segment index to its (key, end, start) entries
+        self.sessions: dict[Key, dict[tuple[int, int], Any]] = {}  # key -> (end, start) -> aggregate
+        self.segments: dict[int, set[tuple[Key, int, int]]] = {}  # segment -> its (key, end, start) entries
         self.first_segment = 0
 
     def advance(self, clock: int) -> None:

@@ -52,7 +52,7 @@ class Behaviour:
         self.rows[record.key] = new
         before, after = self.groups.group(old), self.groups.group(new)
         emitted: list[Output] = []
-        for group in (before,) if before == after else (before, after):  # one update when the group is the same
+        for group in (before,) if before == after else (before, after):  # an unchanged group is updated once
             if group is not None:
                 aggregate, largest = self.aggregates.get(group, (self.groups.aggregate.initializer(), 0))
                 if group == before:

@@ -437,7 +437,7 @@ class WindowLogic(Logic[State]):
         return (window.since // early.every_ms + 1) * early.every_ms
 
     def is_over(self, window: Filled, clock: int) -> bool:
-        """Return whether a window has been complete, and emitted, for longer than the retention at a clock time (ms)."""
+        """Return whether a window has been complete, and emitted, longer than the retention at a clock time (ms)."""
         return not window.not_emitted and (over := self.over(window)) is not None and over <= clock
 
     def over(self, window: Filled) -> int | None:

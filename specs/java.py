@@ -102,7 +102,7 @@ def low_limits() -> str | None:
     """Return this process's limits (`ulimit`) that are too low for Java and Spark, with the remedy, or None."""
     try:
         import resource
-    except ImportError:  # this system has no such limits
+    except ImportError:  # systems without `ulimit`
         return None
     limits = []
     for limit, enough, say in (

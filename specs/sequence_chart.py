@@ -502,7 +502,7 @@ class _Drawing:
 def _arrow(kind: str, x: float, y: float, to_x: float, to_y: float, lines: tuple[str, ...]) -> dict[str, Any]:
     forward = to_x > x
     length = math.hypot(to_x - x, to_y - y)
-    cross = 1 - 22 / length  # just before the head
+    cross = 1 - 22 / length  # place the cross just before the arrowhead
     labels = [
         {"x": x + (10 if forward else -10), "y": y - 6 - 15 * (len(lines) - 1 - number), "text": line}
         for number, line in enumerate(lines)
@@ -584,7 +584,7 @@ def _filled(template: str, keys: ChartKeys, value: TlaValue | None) -> str:
     whole = "" if value is None else short(value)
     try:
         return template.format(*map(short, keys), it=whole, **fields)
-    except (KeyError, IndexError):  # a message of another form
+    except (KeyError, IndexError):  # the message lacks a field of the template
         return whole
 
 

@@ -307,7 +307,7 @@ class _Part:
             }
         )
 
-    # the form of a state
+    # The recorded trace in the form of a state.
 
     def progress(self, state: Any) -> int:
         """Return how much of the trace is explained, like the module's `Progress`."""

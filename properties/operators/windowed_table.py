@@ -253,7 +253,7 @@ def _numbers(table: WindowedTable) -> Iterator[Number]:
     yield number_of(table, "size_ms", {"step_ms": table.step_ms})
     yield from (number_of(table, option) for option in ("step_ms", "grace_ms"))
     if table.with_ == "windowed_table":
-        yield number_of(table, "shift_ms", apart=table.step_ms)  # no window starts in between
+        yield number_of(table, "shift_ms", apart=table.step_ms)  # no window starts within a step
 
 
 def _met(history: History, played: Played) -> Iterator[str]:

@@ -87,7 +87,7 @@ class Equality:
         for start in range(len(left)):
             if start in paired or len(paired) == len(right):
                 continue
-            asked: dict[int, int] = {}  # for each right index that was tried, the left index that would take it
+            asked: dict[int, int] = {}  # right index -> the left index that wants it
             queue = [start]
             free: int | None = None
             for ours in queue:
@@ -101,7 +101,7 @@ class Equality:
                     queue.append(owner_of[theirs])
                 if free is not None:
                     break
-            while free is not None:  # each index takes it, and leaves its partner to the previous index
+            while free is not None:  # move each left index of the path to its new partner
                 owner_of[free] = taker = asked[free]
                 paired[taker], free = free, paired.get(taker)
         return paired

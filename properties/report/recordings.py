@@ -27,8 +27,8 @@ from ..system.files import write_whole
 from ..witnesses.by_name import WITNESSES
 from ..witnesses.kafka.divergences import explained
 
-LARGEST_MB = 1024  # of a recording, in MB of 2^20 bytes
-ARRIVALS = 12  # of a recorded history: enough for every coverage goal, and still readable for people
+LARGEST_MB = 1024  # the largest recording, in MB of 2^20 bytes
+ARRIVALS = 12  # per recorded history: enough for every coverage goal, and still readable for people
 
 
 @dataclass

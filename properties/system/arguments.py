@@ -102,7 +102,7 @@ def defaults_of(keys: Any) -> dict[str, Any]:
 def _from_users_code(error: BaseException | None) -> BaseException | None:
     """Return an error with its traceback from the user's first line on; None for Spark's, or without such a line."""
     if type(error).__module__.startswith("pyspark."):
-        return None  # a message quotes its reason and the line
+        return None  # Spark's message already contains its reason and the line
     at = None if error is None else error.__traceback__
     while at is not None and str(at.tb_frame.f_globals.get("__name__")).partition(".")[0] in _NOT_THE_USERS:
         at = at.tb_next
@@ -181,5 +181,5 @@ def short(value: Any) -> str:
     """Return a value as a message shows it: shortened if it is long, with invisible characters escaped."""
     try:
         return visible(_SHORT.repr(value))
-    except ValueError:  # a number of more than 4,300 digits
+    except ValueError:  # Python refuses to print more than 4,300 digits
         return f"a {type(value).__name__} that can't be shown"

@@ -42,7 +42,7 @@ def require_replaceable(path: Path, kind: OutputKind, force: bool) -> None:
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
-        pass  # the obstacle is reported below
+        pass  # the check of the folder below reports the obstacle
     except OSError as error:
         raise BadInput(f"{path}: can't be written ({error.strerror}): name another path") from None
     if path.is_dir():
@@ -63,7 +63,7 @@ def require_replaceable(path: Path, kind: OutputKind, force: bool) -> None:
 def _is_ours(path: Path, kind: OutputKind) -> bool:
     try:
         return path.stat().st_size == 0 or kind.is_ours(path)
-    except (OSError, ValueError):  # unreadable, or not UTF-8 or JSON
+    except (OSError, ValueError):  # the file is unreadable, or isn't UTF-8 or JSON
         return False
 
 

@@ -92,7 +92,7 @@ def _prepare(name: str, kind: type[_Stream]) -> None:
     stream = getattr(sys, name)
     if not isinstance(stream, io.TextIOWrapper):
         return
-    if stream is not getattr(sys, f"__{name}__"):  # belongs to a caller of `main` in another program
+    if stream is not getattr(sys, f"__{name}__"):  # the stream belongs to another program that calls `main`
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")
         return
     by_line = stream.isatty() or name == "stderr"
@@ -121,7 +121,7 @@ class _Stream(io.RawIOBase):
             try:
                 return os.write(self.descriptor, data)
             except OSError as error:
-                self.lost = True  # buffered text isn't written again
+                self.lost = True  # prevents a second attempt to write the buffered text
                 self.failed(error)
         return size
 

@@ -11,7 +11,7 @@ from typing import Any
 _UNSEEN = (
     r"\x00-\x1f\x7f-\x9f"  # control characters; some terminals treat 0x80 to 0x9f as escape sequences too
     r"\xad\u061c\u200b\u200e\u200f\u2060-\u206f\ufeff\ufff9-\ufffb"  # text directions, and invisible characters
-    r"\u2028-\u202e\ud800-\udfff\U000e0000-\U000e007f"  # lines, directions, halves of pairs and bytes, tags
+    r"\u2028-\u202e\ud800-\udfff\U000e0000-\U000e007f"  # line breaks, text directions, surrogates, tags
 )
 _ONE_LINE = re.compile(f"[{_UNSEEN}]")
 _LINES = re.compile(rf"(?![\n\t])[{_UNSEEN}]")
@@ -35,7 +35,7 @@ def json_line(content: Any) -> str:
 
 def _escaped(character: str) -> str:
     code = ord(character)
-    if 0xDC80 <= code <= 0xDCFF:  # a byte of a file name that isn't UTF-8
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that isn't UTF-8, from a file name
         return f"\\x{code - 0xDC00:02x}"
     if code < 0x100:
         return _SHORT.get(character, f"\\x{code:02x}")

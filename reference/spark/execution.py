@@ -57,7 +57,7 @@ class Execution:
         starts: Collection[int] = (),
     ) -> None:
         self.choose, self.without_data, self.starts = min if policy == "min" else max, without_data, starts
-        self.nodes: list[tuple[Node, tuple[int, ...]]] = []  # each with the indexes of the nodes below
+        self.nodes: list[tuple[Node, tuple[int, ...]]] = []  # each node with the indexes of its inputs
         self._place(plan)
         self.steps = [None if isinstance(node, Scan) else node.start() for node, _ in self.nodes]
         self.largest_ms = {place: 0 for place, (node, _) in enumerate(self.nodes) if isinstance(node, WithWatermark)}

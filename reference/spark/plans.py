@@ -460,7 +460,7 @@ def pruned(node: Node, wanted: frozenset[str] | None = None) -> Node:
     elif isinstance(node, Deduplication):
         below = wanted | frozenset(node.by)
     elif isinstance(node, Processing):
-        below = frozenset(node.input.columns)  # a Python function needs all
+        below = frozenset(node.input.columns)  # a Python function may read every column
     elif isinstance(node, WithWatermark):
         below = wanted | {node.column}
     else:

@@ -84,7 +84,7 @@ class StateGraph:
         Raises:
             CyclicGraph: There are infinitely many behaviours.
         """
-        _ = self.order  # raises before the first
+        _ = self.order  # raises `CyclicGraph` before the first behaviour
         for first in self.initial:
             path: list[int] = []
             waiting = [iter(self.leaving[first])]

@@ -93,7 +93,7 @@ def python_of(version: str) -> Path:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with (folder.parent / f"{folder.name}.lock").open("a") as lock:
-            hold(lock.fileno())  # until another process has created it
+            hold(lock.fileno())  # waits while another process creates the environment
             if not _is_whole(folder, wanted):
                 _require_room(folder.parent)
                 _make(folder, program, wanted, version)

@@ -113,7 +113,8 @@ def no_log_of_refusals() -> Iterator[None]:
     except ImportError:
         yield
         return
-    logger = PySparkLogger.getLogger("DataFrameQueryContextLogger")  # logging alone would make it of another class
+    # logging.getLogger would return a logger of another class.
+    logger = PySparkLogger.getLogger("DataFrameQueryContextLogger")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     try:

@@ -120,7 +120,7 @@ def values_of(aggregate: str, column: Any, values: Sequence[Value]) -> list[Valu
                 f"{aggregate} can't compare the string {text!r} with the number {number!r}: use one type of value"
             )
         if number is None and text is None and not is_null:
-            number = 0  # the sum of no numbers
+            number = 0  # the sum of zero numbers is 0
         found.append(text if number is None else number if count is None else number / count)
     return found
 

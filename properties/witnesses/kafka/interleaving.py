@@ -304,7 +304,7 @@ class _Tables:
         self.play, self.kafka, self.definition, self.topics = play, registration.kafka, definition, topics
         self.prefixed = partial(prefixed_key, number)
         self.renamed = partial(registration.domain.renamed, definition)
-        self.held: dict[KafkaRoute, deque[_Held]] = {}  # no route without messages
+        self.held: dict[KafkaRoute, deque[_Held]] = {}  # without empty routes
         self.at_once: list[PipedIn] = []
 
     def steps(self) -> Generator[list[PipedIn], list[list[list[Captured]]], None]:
@@ -380,7 +380,7 @@ class _Tables:
             self.held.setdefault(last, deque()).append(_Held(source.key, (record,)))
 
     def _hold_response(self, source: _Source | None, record: Captured) -> None:
-        if source is None:  # its message was forwarded at once, and so is the response
+        if source is None:  # the request was forwarded immediately, so the response is too
             self.at_once.append((self.topics["response"], *record))
             return
         assert record.key is not None

@@ -236,7 +236,7 @@ def _await_start(jvm: KafkaJvm, thread: Any) -> None:
             if _STARTED in frames:
                 return
         except (Py4JError, OSError):
-            jvm.ended(_END_SECONDS)  # if it can't start, it ends its process
+            jvm.ended(_END_SECONDS)  # if the broker can't start, it ends its JVM
         if not jvm.is_alive:
             raise StreamproofError(_why_ended(jvm) or "")
         time.sleep(0.05)

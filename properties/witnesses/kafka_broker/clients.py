@@ -152,7 +152,7 @@ class Clients:
         with explaining(self.cluster):
             self.admin.createTopics(self._list(topics)).all().get()
             for name in names:
-                self._producer.partitionsFor(name)  # otherwise each record waits separately
+                self._producer.partitionsFor(name)  # loads the topic's metadata; otherwise each record waits for it
 
     def topics(self, prefix: str) -> list[str]:
         """Return the names of the topics that begin with a prefix."""
@@ -311,7 +311,7 @@ def clients_of(cluster: Cluster | None, progress: Callable[[str], None]) -> Iter
         MissingTool: Jars can't be downloaded, or there is no Java.
         StreamproofError: The broker doesn't start, or the cluster doesn't respond.
     """
-    # Before both start, because they would download to one folder.
+    # Download the jars before both JVMs start, because both would download to the same folder.
     kafka_jars(driver_of())
     if cluster is None:
         broker_jars()
@@ -326,5 +326,5 @@ def clients_of(cluster: Cluster | None, progress: Callable[[str], None]) -> Iter
         try:
             yield clients
         finally:
-            with suppress(Exception):  # a failure here would hide the earlier failure
+            with suppress(Exception):  # an error here would hide the original error
                 clients.close()

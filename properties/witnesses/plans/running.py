@@ -278,7 +278,7 @@ class PlanRunner:
         given = [self.option.empty()] * self.more_options
         mode = getattr(self.modes, query.mode.title())()
         given += [self.option.apply(str(checkpoint)), frame._jdf, self.options, self.sink(), mode]
-        left = range(len(given) + 1, len(given) + 7)  # parameters with default values
+        left = range(len(given) + 1, len(given) + 7)  # the indexes of the parameters with default values
         manager = self.manager
         return manager.startQuery(*given, *(getattr(manager, f"startQuery$default${place}")() for place in left))
 

@@ -205,7 +205,7 @@ def _start(
     _check_arguments(cores, partitions, memory, master)
     chosen_master = checked_master(master) if master else f"local[{cores}]" if cores else "local[*]"
     cluster = is_cluster(chosen_master)
-    _partitions_said |= cluster  # otherwise one of its workers would do all the work
+    _partitions_said |= cluster  # a cluster needs a partition per worker, or one worker would do all the work
     folder = shared_folder(shared)
     address = address_towards(chosen_master)
 

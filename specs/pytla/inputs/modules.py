@@ -141,7 +141,7 @@ def _module_text(path: Path) -> str:
         ParseFailed: The file isn't a module, or the module has another name.
     """
     text = read_source(path, "module", ParseFailed)
-    header = _HEADER.search(without_comments(text)) or _HEADER.search(text)  # any text may precede it
+    header = _HEADER.search(without_comments(text)) or _HEADER.search(text)  # any text may precede the header
     if header is None:
         raise ParseFailed(
             f"it isn't a TLA+ module: it has no line `---- MODULE {path.stem} ----`, which begins a module.",

@@ -143,7 +143,7 @@ def conclude(case: RunFacts, output: TlcOutput, *, exhaustive: bool = True) -> R
     for message in errors:
         if message.code == ASSUMPTION_FALSE:
             _raise_assumption_failed(case, message)
-        if message.code == NO_INITIAL_STATE:  # a simulation reports it; a search ignores it
+        if message.code == NO_INITIAL_STATE:  # only a simulation stops at this message
             raise no_initial_state(case)
     trace = trace_of(output.messages)
     for message in errors:

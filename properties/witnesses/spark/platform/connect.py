@@ -161,7 +161,7 @@ def client_of(spark: SparkSession) -> SparkSession:
             context.conf().setIfMissing(name, value)
         service.start(context)
         port = service.localPort()
-    token = context.conf().get(_TOKEN, "")  # for a server that PySpark has started, the environment contains it
+    token = context.conf().get(_TOKEN, "")  # if PySpark started the server, the token is in the environment
     client: Any = Client.builder.remote(f"sc://localhost:{port}/{f';token={token}' * bool(token)}").getOrCreate()
     return client  # type: ignore[no-any-return]
 

@@ -106,7 +106,7 @@ def _started(conf: Any, log: BinaryIO, connection: Path, options: Sequence[str])
         signals.on_signal(kill)
     _process = subprocess.Popen(
         command,
-        stdin=subprocess.PIPE,  # the JVM ends when it closes
+        stdin=subprocess.PIPE,  # closing this pipe ends the JVM
         stdout=log,
         stderr=log,
         env=environment,
@@ -140,7 +140,7 @@ def ending_with_parent() -> Callable[[], None] | None:
 
     def ask() -> None:
         library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it has ended already
+        if os.getppid() != parent:  # the parent has already ended
             os._exit(1)
 
     return ask
