@@ -370,7 +370,7 @@ class WindowLogic(Logic[State]):
         return [session]
 
     def edge(self, clock: int) -> int:
-        """Return the time (ms) before which sessions that accept no more rows must have ended, at a clock time."""
+        """Return the edge (ms): at this clock time, sessions that end before it accept no more rows."""
         return clock - self.windows.size - self.windows.late_ms
 
     def near(self, state: State, timestamp: int, edge: int) -> list[Filled]:

@@ -121,7 +121,7 @@ class Scd1(Definition):
                 )
 
     def edge(self, clock: int) -> int:
-        """Return the time (ms) before which records are dropped and tombstones forgotten, at a clock time."""
+        """Return the edge (ms): at this clock time, earlier records are dropped and earlier tombstones forgotten."""
         return 0 if self.tombstone_ms is None else clock - self.tombstone_ms
 
     def is_nothing(self, record: Record) -> bool:

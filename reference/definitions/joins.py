@@ -137,7 +137,7 @@ class StreamStreamJoin(Definition):
         return timestamp >= self.close_edge(side, clock)
 
     def close_edge(self, side: str, clock: int) -> int:
-        """Return the timestamp (ms) before which rows of that side can find no partner, at a clock time (ms)."""
+        """Return the edge (ms): at this clock time, rows of that side before it can find no partner."""
         return clock - self.grace_ms - (self.after_ms if side == "left" else self.before_ms)
 
     def within(self, left: int, right: int) -> bool:

@@ -92,11 +92,11 @@ class SessionWindows(Definition):
             self.aggregate.check(record.value)
 
     def close_edge(self, clock: int) -> int:
-        """Return the end (ms) before which sessions are closed, at a clock time."""
+        """Return the edge (ms): at this clock time, sessions that end before it are closed."""
         return clock - self.gap_ms - self.grace_ms
 
     def expiry_edge(self, clock: int) -> int:
-        """Return the end (ms) before which sessions are forgotten, at a clock time."""
+        """Return the edge (ms): at this clock time, sessions that end before it are forgotten."""
         return clock - self.retention_ms
 
 

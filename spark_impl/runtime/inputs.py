@@ -175,7 +175,7 @@ JoinInputLike = DataFrame | JoinInput
 
 @contextmanager
 def reading(side: str, given: JoinInputLike) -> Iterator[JoinInput]:
-    """Enter with a join's input; messages about the input name its side, and for a bare DataFrame the remedy.
+    """Yield a join's input. Error messages in the block name its side, and for a bare DataFrame the remedy.
 
     Raises:
         BadInput: The columns are invalid; the message begins with the side.

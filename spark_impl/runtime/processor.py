@@ -335,7 +335,7 @@ class KeyedProcessor(StatefulProcessor):
         for ordinal, (of_key, change, _, _) in enumerate(changes):
             key, value = hop(self.key_of(of_key), change)
             to = encode(key)
-            # Messages without a key, often many, share no state.
+            # Messages without a key share no state, so the sender's hash spreads them over the groups.
             hashed = crc32(of_key if None in key else to)
             message = (change.timestamp, change.reason, *value)
             rows.append((hashed, to, change.timestamp or 0, (*change.cause, ordinal), message))

@@ -309,7 +309,7 @@ class KafkaWindowedTable(windowed_table.Behaviour):
         return emitted
 
     def advance(self) -> list[Output]:
-        """Emit closed windows; if it reads ahead, side by side, and first the side without the record."""
+        """Emit closed windows; if the operator reads ahead, one side at a time, first the side without the record."""
         if not self.reads_ahead:
             return super().advance()
         emitted: list[Output] = []

@@ -55,7 +55,7 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 DEFAULT_STORE = {PROVIDER: "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"}
 """Spark's own default: state in memory, with changes in files. A small micro-batch costs less than with RocksDB."""
 
-# Only the fast compiler, and the collector without its own threads, because most sessions end before they are warm.
+# Java gets only its fast compiler and a single-threaded collector, because most sessions are short.
 # With that compiler alone Java has 48 MB for its code. Some dozens of queries fill them, and then it only interprets.
 # And from 21 MB of classes on, which one query needs, it would collect everything whenever classes are added.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=256m"

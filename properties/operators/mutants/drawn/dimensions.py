@@ -10,21 +10,21 @@ from .common import is_falsy, plain
 
 
 class TiesByArrival(ChangesLogic):
-    """The last arrival of events with equal sequence counts."""
+    """Of several events with equal sequence, the last arrival counts."""
 
     def is_newer(self, key: Key, event: PlacedEvent, old: PlacedEvent) -> bool:
         return event.sequence >= old.sequence
 
 
 class TiesBySmallest(ChangesLogic):
-    """The smallest of events with equal sequence counts."""
+    """Of several events with equal sequence, the smallest counts."""
 
     def is_newer(self, key: Key, event: PlacedEvent, old: PlacedEvent) -> bool:
         return (event.sequence, -event.tie) > (old.sequence, -old.tie)
 
 
 class TiesIgnored(ChangesLogic):
-    """The first arrival of events with equal sequence counts."""
+    """Of several events with equal sequence, the first arrival counts."""
 
     def is_newer(self, key: Key, event: PlacedEvent, old: PlacedEvent) -> bool:
         return event.sequence > old.sequence
