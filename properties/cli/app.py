@@ -1,7 +1,6 @@
 """The command `streamproof`.
 
-It exits 0 when what was checked conforms, 1 when it is violated, 2 when the check is inconclusive, and 3 when it
-could not run.
+The exit code is 0 if the check conforms, 1 if it is violated, 2 if it is inconclusive, and 3 if it can't run.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from .commands.upgrade import upgrade
 from .spec.app import specs
 from .terminal import COULD_NOT_RUN, messages, results
 
-INTERRUPTED = 130  # what typer makes of Ctrl-C
+INTERRUPTED = 130  # typer's exception for Ctrl-C
 
 app = typer.Typer(
     help="Test Spark streaming jobs and stream operators on random histories, with late, out-of-order and repeated "
@@ -61,7 +60,7 @@ def _options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Take the options of `streamproof` itself."""
+    """Handle the options of `streamproof` itself."""
 
 
 for command in (check, upgrade, replay, run, compare, mutants, fuzz, divergences, sinks, mcp, doctor):
@@ -73,7 +72,7 @@ app.add_typer(regress, name="regress")
 
 def main() -> NoReturn:
     """Run the command line: usage errors and bad input exit 3 with one message, and no traceback."""
-    # An interrupted call to the JVM is reported once, by us, and not by its client's log.
+    # We report an interrupted call to the JVM once, instead of its client's log.
     logging.disable(logging.CRITICAL)
     code: int = COULD_NOT_RUN
     try:
@@ -91,9 +90,9 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, typer.Abort):
         signals.leave()
         by = f" by {signals.received()}" if signals.received() not in ("", "SIGINT") else ""
-        with contextlib.suppress(OSError):  # the terminal may be gone
+        with contextlib.suppress(OSError):  # the terminal may be closed
             messages.print(f"interrupted{by}: the results so far are on disk", style="yellow")
-    except SystemExit as error:  # a library's exit, and no verdict
+    except SystemExit as error:  # a library's exit, without a verdict
         _say_error(f"there is no verdict: code that was called ended the program with exit({error.code!r})")
     except Exception as error:
         _say_why(error)
@@ -110,7 +109,7 @@ def _say_why(error: Any) -> None:
     from .failures import explained
 
     if hasattr(error, "format_message"):
-        if message := error.format_message():  # otherwise the help is printed already: no arguments
+        if message := error.format_message():  # without arguments, the help is already printed
             context = getattr(error, "ctx", None)
             hint = f" (see `{context.command_path} --help`)" if context is not None else ""
             _say_error(f"{message}{hint}")
@@ -152,7 +151,7 @@ def _leave(code: int) -> NoReturn:
 
 
 def _leave_at_once(code: int) -> NoReturn:
-    """Exit after a signal: the JVMs are killed already, so don't call them."""
+    """Exit after a signal: the JVMs are already killed, so no JVM is called."""
     jvm = sys.modules.get(f"{__package__.removesuffix('.cli')}.witnesses.spark.platform.jvm")
     if jvm is not None:
         jvm.end()
@@ -164,7 +163,7 @@ def _leave_at_once(code: int) -> NoReturn:
 
 
 def _report_who_took_part(session: Any) -> None:
-    """Print how many tasks each executor of a cluster ran: the answer of one executor doesn't test a cluster."""
+    """Print the number of tasks of each executor: a run on a single executor doesn't test a cluster."""
     from ..witnesses.spark.platform.cluster import is_cluster, tasks_of_executors
 
     master = session.sparkContext.master

@@ -1,4 +1,4 @@
-"""The entry point of the command `streamproof`: it handles signals before it imports the rest, which takes a moment."""
+"""The entry point of the command `streamproof`: it handles signals before the slow import of the rest."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def main() -> NoReturn:
         os._exit(COULD_NOT_RUN)
     try:
         run()
-    except KeyboardInterrupt:  # before the command line could handle it
+    except KeyboardInterrupt:  # before the command line can handle signals
         signals.leave()
         _say("interrupted: the results so far are on disk")
         raise SystemExit(COULD_NOT_RUN) from None
 
 
 def _say(text: str) -> None:
-    with contextlib.suppress(OSError):  # the terminal may be gone
+    with contextlib.suppress(OSError):  # the terminal may be closed
         print(text, file=sys.stderr, flush=True)
 
 

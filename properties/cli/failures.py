@@ -1,4 +1,4 @@
-"""Explain unexpected failures: of the machine, of the JVM, and our own."""
+"""Explain unexpected failures: of the machine, of the JVM, and our own bugs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ _MAPPING = ("failed to map segment", "cannot allocate memory", "Cannot allocate 
 
 
 def explained(error: Exception) -> StreamproofError:
-    """Explain an exception that ended a command; never raises.
+    """Explain an exception that ended a command; never raise.
 
-    An error of streamproof's own types is returned as it is. For a failure of the machine, the message names the cause
-    and the fix. Anything else is a bug of streamproof: its traceback is written to a file, which the message names.
+    An error of streamproof's own types is returned unchanged. For a failure of the machine, the message names the cause
+    and the fix. Any other exception is a bug of streamproof: its traceback is written to a file, which the message
+    names.
     """
     if isinstance(error, BadInput | MissingTool | OutputLost):
         return error
-    if (missing := missing_spark(error)) is not None:  # before what is asked of Spark's client
+    if (missing := missing_spark(error)) is not None:  # before the tests of Spark's client
         return missing
     dead = spark_session.why_jvm_died(error) or kafka_jvm.why_kafka_died(error)
     if dead is not None:
@@ -74,6 +75,6 @@ def _internal(error: Exception) -> StreamproofError:
         path = spark_session.default_log_path().with_name(f"error-{os.getpid()}.txt")
         text = "".join(traceback.format_exception(error))
         path.write_text(f"streamproof {version('streamproof')}\n{text}", encoding="utf-8", errors="backslashreplace")
-    except Exception:  # a full disk, or an unknown package: the line alone says where to look
+    except Exception:  # for a full disk or an unknown package, the line alone names the cause
         return StreamproofError(f"{what}; please report it")
     return StreamproofError(f"{what}; please report it with {path}")

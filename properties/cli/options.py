@@ -1,4 +1,4 @@
-"""The options that commands share, and the files that their arguments name."""
+"""The common options of commands, and the files that their arguments name."""
 
 from __future__ import annotations
 
@@ -134,10 +134,10 @@ Seconds = Annotated[
 
 
 def files_of(paths: Sequence[Path], what: str) -> list[Path]:
-    """Return the files that arguments name; a folder stands for its files `*.jsonl`, in order.
+    """Return the files in the arguments; a folder stands for its files `*.jsonl`, in order.
 
     Raises:
-        BadInput: A folder has no such files; `what` names them in the message.
+        BadInput: A folder contains no such files; `what` names the files in the message.
     """
     files: list[Path] = []
     for path in paths:

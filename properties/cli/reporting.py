@@ -1,4 +1,4 @@
-"""The option `--report`: a report before anything is run, and the whole report at the end, whatever that is."""
+"""The option `--report`: a preliminary report before the run, and the full report at any end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..report.content import Content
 
 RUNNING = "the command is still running, or was killed"
-"""The reason in a report that has no results yet."""
+"""The reason in a report without results."""
 GITHUB = ("GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS")
 
 
@@ -26,13 +26,13 @@ GITHUB = ("GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS")
 def reporting(folder: Path | None, content: Callable[[str], Content], *, as_json: bool = False) -> Iterator[None]:
     """Write a report of a block's checks, and on GitHub a summary and annotations.
 
-    The report is written before the block begins too: a folder that can't be written is refused, and if the process is
-    killed, its report says so. If the block fails or is interrupted, the report lists what is missing.
+    The report is also written before the block, so an unwritable folder is refused at once, and a killed process leaves
+    a report that says so. If the block fails or is interrupted, the report lists the missing parts.
 
     Args:
-        folder: The folder; None for no report.
-        content: Returns the report so far, given in words why the block ended early; empty if it didn't.
-        as_json: Whether the report is printed as JSON at the end, and nothing else on standard output.
+        folder: The folder; None: no report.
+        content: Returns the report so far; its argument is the reason of an early end, or empty.
+        as_json: Whether to print the report as JSON at the end, and nothing else on standard output.
 
     Raises:
         BadInput: The folder can't be written.
@@ -85,7 +85,7 @@ def _write(
 
 
 def _why(error: BaseException) -> str:
-    """Describe in words why a block ended early."""
+    """Return the reason of a block's early end, in words."""
     if isinstance(error, KeyboardInterrupt) or signals.received():
         name = signals.received()
         return f"interrupted by {name}" if name else "interrupted"
@@ -95,7 +95,7 @@ def _why(error: BaseException) -> str:
 
 
 def again(command: str, names: Sequence[str], **options: object) -> str:
-    """Return the command line that repeats the check; options that weren't given are left out."""
+    """Return the command line that repeats the check, without options that weren't given."""
     words = ["streamproof", *command.split(), *names]
     for name, value in options.items():
         for each in value if isinstance(value, list) else [value]:

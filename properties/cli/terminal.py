@@ -33,10 +33,10 @@ STYLES = {"conforms": "green", "violated": "bold red", "inconclusive": "yellow"}
 
 
 class _Console(Console):
-    """A console on which every string, and every cell of a table, is shown without control characters."""
+    """A console that shows every string, and every cell of a table, without control characters."""
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Return a string as Rich shows it, with invisible characters escaped, except newlines."""
+        """Return a string in Rich's form, with invisible characters escaped, except newlines."""
         return super().render_str(visible(text, lines=True), **options)
 
 
@@ -47,25 +47,25 @@ messages = _Console(stderr=True, highlight=False, emoji=False)
 
 @dataclass(frozen=True)
 class StepDisplay:
-    """Shows steps on stderr: on a terminal in one place, elsewhere a line for each step.
+    """Shows steps on stderr: on a terminal in a fixed place, elsewhere a line for each step.
 
     Attributes:
-        bar: The table on a terminal: a row for all, whose description is the step, and rows for parts that are counted.
-        parts: The row of each part, by its name.
+        bar: The table on a terminal: a row for the total, whose description is the step, and rows for counted parts.
+        parts: The row of each part, by the part's name.
     """
 
     bar: Progress | None
     parts: dict[str, TaskID] = field(default_factory=dict)
 
     def __call__(self, step: str) -> None:
-        """Show a step, before it starts."""
+        """Show a step before its start."""
         if self.bar is None:
             messages.out(step)
         else:
             self.bar.update(self.bar.task_ids[0], description=visible(step))
 
     def count(self, done: float, steps: float, part: str | None = None) -> None:
-        """Show the steps done and all steps, in all or for a part; only on a terminal."""
+        """Show the numbers of finished steps and of all steps, in total or for a part; only on a terminal."""
         if self.bar is None:
             return
         row = self.bar.task_ids[0]
@@ -100,9 +100,9 @@ def print_divergences(divergences: Counter[str]) -> None:
 
 @contextlib.contextmanager
 def logged_by(show: StepDisplay) -> Iterator[None]:
-    """Show what a check is doing as steps; without a terminal, a line each ten seconds."""
+    """Show the steps of a check; without a terminal, print a line every ten seconds."""
     if show.bar is None:
-        messages.file = sys.stderr  # a script that runs meanwhile has another for the time
+        messages.file = sys.stderr  # a script under test may replace stderr meanwhile
         try:
             with telling(show):
                 yield
@@ -123,10 +123,10 @@ def logged_by(show: StepDisplay) -> Iterator[None]:
 
 @contextlib.contextmanager
 def steps(is_counted: bool = False) -> Iterator[StepDisplay]:
-    """Show the steps of a block; a spinner is gone after it.
+    """Show the steps of a block; remove a spinner afterwards.
 
     Args:
-        is_counted: Whether the number of steps is known: then a bar shows the share that is done, and the time left.
+        is_counted: Whether the number of steps is known: then a bar shows the finished share, and the remaining time.
     """
     if not messages.is_terminal:
         yield StepDisplay(None)
@@ -139,7 +139,7 @@ def steps(is_counted: bool = False) -> Iterator[StepDisplay]:
         console=messages,
         transient=True,
         expand=is_counted,
-        redirect_stdout=False,  # stdout has results, and stays as it is
+        redirect_stdout=False,  # stdout receives results, and stays unchanged
         speed_estimate_period=600,  # steps take from 0.1 to 30 s
     ) as bar:
         bar.add_task("starting", total=None)

@@ -1,4 +1,4 @@
-"""Run witnesses for commands, by name; Spark is started first if an option of it is given."""
+"""Run witnesses for commands, by name; start Spark first if one of its options is given."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class WitnessName(StrEnum):
 
 ON_SPARK = {WitnessName.SPARK, WitnessName.SPARK_NATIVE}
 ON_KAFKA = {WitnessName.KAFKA: "Kafka Streams", WitnessName.KAFKA_BROKER: "a Kafka broker, Kafka Streams"}
-STARTED = {**dict.fromkeys(ON_SPARK, "Spark"), **ON_KAFKA}  # before a witness can answer
+STARTED = {**dict.fromkeys(ON_SPARK, "Spark"), **ON_KAFKA}  # before a witness can run
 
 
 def start_spark(master: str | None, partitions: int | None, shared: Path | None) -> None:
-    """Start Spark if an option of it is given, before anything else: an unusable cluster is reported at once.
+    """Start Spark if one of its options is given, before all else: an unusable cluster is reported at once.
 
     Raises:
         MissingTool: PySpark is too old for the operators.
@@ -51,11 +51,11 @@ def start_spark(master: str | None, partitions: int | None, shared: Path | None)
 
 
 def evaluated(histories: Sequence[History], on: WitnessName) -> list[Outcome]:
-    """Run each history on a witness, and print on stderr what is started for it.
+    """Run each history on a witness, and print on stderr the programs started for the witness.
 
     Raises:
         BadInput: The witness refuses a history.
-        MissingTool: The machine lacks what the witness needs.
+        MissingTool: The machine lacks a tool that the witness needs.
         StreamproofError: A query failed.
     """
     from ..witnesses.by_name import witness_named
@@ -73,5 +73,5 @@ def evaluated(histories: Sequence[History], on: WitnessName) -> list[Outcome]:
 
 
 def counted(histories: int) -> str:
-    """Return a number of histories, such as `2 histories`."""
+    """Return a count of histories, such as `2 histories`."""
     return f"{histories} {'history' if histories == 1 else 'histories'}"

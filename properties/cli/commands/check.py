@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 DEFAULT_FOLDER = Path(".streamproof/counterexamples")
 JOBS_FOLDER = Path(".streamproof/jobs")
-DEFAULT_HISTORIES = 2000  # for each operator
+DEFAULT_HISTORIES = 2000  # per operator
 
 Part = StrEnum("Part", "REFERENCE SPARK KAFKA")
-"""The parts that a check may be narrowed to."""
+"""The parts that `check` can be limited to."""
 Names = Annotated[
     list[str] | None,
     typer.Argument(
@@ -157,7 +157,7 @@ def check(
 
 
 def require_room(shared: Path | None, otherwise: str = "") -> None:
-    """Refuse a machine on which Spark would die, or fill its disk, before anything is started."""
+    """Refuse a machine on which Spark would crash or fill the disk, before anything is started."""
     folders = {"TMPDIR": Path(tempfile.gettempdir()), **({} if shared is None else {"--shared": shared})}
     if (lack := too_small(folders)) is not None:
         raise StreamproofError(f"too small a machine: {lack}{otherwise}")
@@ -165,7 +165,7 @@ def require_room(shared: Path | None, otherwise: str = "") -> None:
 
 @dataclass
 class _Gate:
-    """A run of the command: its operators, its time, and the reports and counterexamples that have been printed."""
+    """A run of the command: its operators, its time, and its printed reports and counterexamples."""
 
     names: Sequence[str]
     store: FolderStore
@@ -200,11 +200,11 @@ class _Gate:
 
     @property
     def reports(self) -> list[Report]:
-        """All reports, in the order in which they are made."""
+        """All reports, in the order of their creation."""
         return [*self.of_reference.values(), *self.on_spark.values()]
 
     def count(self, operator: str, done: float, of: float) -> None:
-        """Show the steps done of an operator and of all; with `--minutes`, the minutes passed."""
+        """Show the finished steps of an operator and of all operators; with `--minutes`, the elapsed minutes."""
         if len(self.names) > 1:
             self.progress.count(done, of, operator)
         done, of = sum(self.work.done.values()), sum(self.work.steps.values())
@@ -213,12 +213,12 @@ class _Gate:
         self.progress.count(min(done, of), of)
 
     def run(self) -> None:
-        """Check, and print each report; if something ends the check, the reports so far."""
+        """Check, and print each report; if the check is interrupted, print the reports so far."""
         from ...checking.rounds import Work
 
         self.work = Work(self.count)
         for name in self.names:
-            self.store.saved(name, "spark", None)  # an unreadable counterexample is reported before anything is run
+            self.store.saved(name, "spark", None)  # an unreadable counterexample is reported before any run
         try:
             with searched_seldom(), signals.interrupting(), steps(is_counted=True) as self.progress:
                 for turn in self.budget.rounds(self.work, self.found):
@@ -231,7 +231,7 @@ class _Gate:
         self.print_others(self.reports)
 
     def check(self, turn: Round) -> None:
-        """Check all operators once, the references while the first queries run on Spark."""
+        """Check all operators once; the references are checked while the first queries run on Spark."""
         from ...checking.check import check_operators, check_reference, steps_of_references
 
         ready = partial(self.ready, turn)
@@ -248,7 +248,7 @@ class _Gate:
             self.progress(f"{late}; that was finished, and took {self.budget.elapsed / 60:.1f} minutes")
 
     def ready(self, turn: Round, report: Report) -> None:
-        """Print a report whose last sample is judged; if further rounds follow, its verdict so far."""
+        """Print a report after its last sample; if further rounds follow, print its verdict so far."""
         with self.progress.hidden():
             if self.budget.minutes is None:
                 _print_report(report, self.shown)
@@ -257,15 +257,15 @@ class _Gate:
                 _print_verdict(report, "so far ")
 
     def print_others(self, reports: Sequence[Report]) -> None:
-        """Print the reports that aren't printed yet."""
+        """Print the reports that haven't been printed."""
         for report in reports:
             if not any(report is one for one in self.printed):
                 _print_report(report, self.shown)
 
     def found(self, report: Report) -> None:
-        """Print the counterexamples of a report that haven't been printed: the rest of the check takes its time.
+        """Print the new counterexamples of a report at once, because the rest of the check takes long.
 
-        Of a counterexample that is yet to be shrunk only the verdict is printed.
+        For a counterexample before shrinking, only the verdict is printed.
         """
         with self.progress.hidden():
             for counterexample, path in report.found:
@@ -283,10 +283,10 @@ class _Gate:
 def _asked_by(
     laws: Sequence[str], of_reference: Sequence[str], on_spark: Sequence[str], all_laws: bool
 ) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the operators whose reference, and whose implementation on Spark, these laws judge.
+    """Return the operators for which these laws judge the reference, and those for which they judge Spark.
 
     Raises:
-        BadInput: There is no such law, or it isn't asked in this check.
+        BadInput: The law doesn't exist, or this check doesn't include the law.
     """
     from ...laws.all import AS_OF_REFERENCE, LAWS
 

@@ -1,4 +1,4 @@
-"""The command `divergences`: where Kafka Streams contradicts its documents, and Spark the plan that is written."""
+"""The command `divergences`: where Kafka Streams contradicts its documents, and Spark the written plan."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def divergences(
 ) -> None:
     """List where the real Kafka Streams contradicts its documents, each with its smallest history.
 
-    With --on spark, list where Spark runs a streaming plan otherwise than it is written, and whether it does here, or
-    on each --spark-version, which is installed into an environment of its own. It then exits 0.
+    With --on spark, list where Spark runs a streaming plan differently from its text, and whether this Spark does, or
+    each --spark-version, which is installed into its own environment. Exits 0.
 
-    Each is shown on stores in memory and on RocksDB. If none is named, the races of the foreign-key join follow, with
-    the number of message orders that end wrong for ever. Exits 0 if Kafka shows the known divergences of the release, 1
-    if it doesn't, 2 if Kafka Streams can't run here.
+    Each divergence is shown on stores in memory and on RocksDB. Without names, the races of the foreign-key join
+    follow, with the number of message orders that stay wrong forever. Exits 0 if Kafka shows the known divergences of
+    the release, 1 if it doesn't, 2 if Kafka Streams can't run here.
     """
     from ...witnesses.kafka.divergences import chosen
     from ...witnesses.kafka.releases import verdict_of
@@ -83,7 +83,7 @@ def divergences(
 
 
 def _of_spark(names: list[str], versions: list[str], *, table: bool) -> None:
-    """Print the named divergences of Spark's plans, and which versions show them by a plan of the fuzzer's corpus."""
+    """Print the named divergences of Spark's plans, and the versions that show them on the fuzzer's corpus."""
     from ...checking.fuzzing.divergences import ALL
     from ...system.installed.environments import python_of, require_supported
 
@@ -134,7 +134,7 @@ def _table(title: str, versions: Iterable[str], rows: Iterable[tuple[str, Sequen
 
 
 class _Asked(NamedTuple):
-    """The divergences and races on a release, each with whether its result is the known one."""
+    """The divergences and races on a release, each with whether its result is the known result."""
 
     answers: dict[KafkaDivergence, list[ReleaseAnswer]]
     races: list[tuple[Raced, bool]]

@@ -1,6 +1,6 @@
-"""The command `doctor`: the tools that this machine has and lacks, and the commands that install them.
+"""The command `doctor`: the tools that this machine has and lacks, and the commands to install them.
 
-Only `java -version` starts a JVM, and nothing imports PySpark: the answer comes in a second.
+Only `java -version` starts a JVM, and nothing imports PySpark, so the answer takes a second.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ EXTRAS = {
     "libcst": ("mutants", "mutants of jobs need it"),
     "z3": ("proofs", "`streamproof spec prove` needs it"),
 }
-"""The modules of extras that nothing else looks for: each with its extra, and who needs it."""
+"""The modules of extras without another diagnosis: each with its extra, and its purpose."""
 DISTRIBUTIONS = {"grpc": "grpcio", "z3": "z3-solver"}
 _Found: TypeAlias = tuple[Status, str, str]
 """A diagnosis without its name: the status, the finding, and the remedy."""
@@ -72,7 +72,7 @@ def doctor() -> None:
 
 
 def diagnose() -> list[Diagnosis]:
-    """Look at everything once, required things first. Raises nothing: a missing thing is a diagnosis."""
+    """Run all diagnoses once, required tools first. The function never raises: a missing tool is a diagnosis."""
     return [
         Diagnosis("Python", *_python()),
         Diagnosis("Java", *_java()),
@@ -246,7 +246,7 @@ def _cores_and_memory() -> _Found:
     cores, left = os.cpu_count() or 1, resources.free_memory()
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    except (ValueError, OSError, AttributeError):  # this system doesn't have the figure
+    except (ValueError, OSError, AttributeError):  # this system lacks the figure
         return "ok", f"{cores} cores", ""
     found = f"{cores} cores, {memory:.1f} GB" + ("" if left is None else f", of which {left:.1f} GB are left")
     remedy = f"end other programs, or give it {resources.ENOUGH_MEMORY_GB:.0f} GB"

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from ...checking.fuzzing.seeds import ReportedFinding
 
 Paths: TypeAlias = dict[tuple[str, ...], Path]
-"""The script of each finding, by the names that explain it, or by its relation and seed."""
+"""The script's name for each finding: the divergences that explain it, or its relation and seed."""
 LEAST_PLANS = 10
-"""A run of fewer plans shows nothing."""
+"""The smallest number of plans for a verdict."""
 MOST_UNSEEN = 8
-"""The most pairs of operators that are named because they didn't come up; the JSON has all."""
+"""The largest number of printed uncovered pairs of operators; the JSON contains all."""
 
 
 def fuzz(
@@ -51,8 +51,8 @@ def fuzz(
     """Draw whole streaming queries and their rows, run them on Spark, and judge them by the rules of Spark's operators.
 
     Each plan is judged by the reference of plans, by relations between queries, and by the batch query where nothing is
-    late. What differs is shrunk, and written as a PySpark script that shows it. Exits 0 if all that differs has a name,
-    1 if something has none, 2 if too few plans ran. A divergence that has a script in the folder of findings keeps it.
+    late. Each difference is shrunk, and written as a PySpark script that shows it. Exits 0 if every difference has a
+    name, 1 if a difference has none, 2 if too few plans ran. An existing script of a named divergence is kept.
     """
     from ...checking.fuzzing.campaign import CampaignOptions, Tally, run
 
@@ -76,7 +76,7 @@ def fuzz(
 
 
 def _report(options: CampaignOptions, tally: Tally, paths: Paths, json_file: Path | None) -> None:
-    """Print and write what was found."""
+    """Print and write the results."""
     from ...checking.fuzzing.campaign import progress
 
     table = titled_table("differences", "named", "found by", "times", "first after", "script")
@@ -107,7 +107,7 @@ def _report(options: CampaignOptions, tally: Tally, paths: Paths, json_file: Pat
 
 
 def _kept(one: ReportedFinding, folder: Path, paths: Paths) -> None:
-    """Write the script of a finding; a file that is there stays. Findings without a name are named by their seed."""
+    """Write the script of a finding, unless the file exists. The seed names an unexplained finding."""
     from ...checking.fuzzing.campaign import file_name
 
     name = file_name(one.named or ("unnamed", one.relation, one.seed))

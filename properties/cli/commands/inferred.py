@@ -1,4 +1,4 @@
-"""A script under test about which nothing is said: its inputs, keys and event times are inferred from the script."""
+"""A script under test without further options: its inputs, keys and event times are inferred from the script."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from ...witnesses.job.scripts.script import Script
 
 SECONDS = 110.0
-"""The time limit of the checks of all queries of a script, unless the user says it."""
+"""The default time limit of the checks of all queries of a script."""
 SECONDS_OF_QUERY = 60.0
 """The time limit of each run of a query."""
 OVERRIDES = ("key", "time", "time_format")
-"""The options that say another value of inputs that are inferred."""
+"""The options that override inferred facts of inputs."""
 
 
 @dataclass(frozen=True)
 class InferredScript:
-    """A query of a script, as a job whose inputs are inferred.
+    """A query of a script, as a job with inferred inputs.
 
     Attributes:
         script: The job.
-        lines: The lines that say what was inferred.
-        reads: By their names, the script's reads as Python.
+        lines: The lines about the inferred facts.
+        reads: The script's reads as Python code, by their names.
     """
 
     script: Script
@@ -59,16 +59,16 @@ def check_script(
     *,
     as_json: bool = False,
 ) -> NoReturn:
-    """Check each query of a script, whose inputs are inferred as far as the options don't describe them, and exit.
+    """Check each query of a script, with inferred inputs unless the options describe them, and exit.
 
     Args:
         path: The script.
         options: The further options of the command line.
         seed: The seed of the histories.
         folder: The folder of counterexamples.
-        report_to: The folder of a report; None for none.
-        test: The test module to write; None: none is.
-        as_json: Whether the result is printed as JSON.
+        report_to: The report's folder; None: no report.
+        test: The test module to write; None: no module.
+        as_json: Whether to print the result as JSON.
     """
     command = again("check", [path], histories=options.histories, seed=seed)
     path = _file_of(path)
@@ -82,10 +82,10 @@ def check_script(
 
 
 def _file_of(path: str) -> str:
-    """Return the file of a script, or the file that describes the pipelines' project of a folder.
+    """Return the file of a script, or the specification file of a pipeline project's folder.
 
     Raises:
-        BadInput: There is no such file.
+        BadInput: The file doesn't exist.
     """
     found = project_of(Path(path)) or Path(path)
     if not found.is_file():
@@ -96,14 +96,14 @@ def _file_of(path: str) -> str:
 def _checking(
     path: str, options: JobOptions, common: Mapping[str, Any], outcomes: list[JobOutcome], target: Path | None
 ) -> Callable[[], object]:
-    """Make the function that checks each query of a script, one after the other, and adds the results.
+    """Return a function that checks each query of a script in turn, and adds the results to the outcomes.
 
     Args:
         path: The script.
         options: The further options of the command line.
-        common: The arguments that all checks share.
-        outcomes: The list that the results are added to.
-        target: The test module to write; None: none is.
+        common: The common arguments of all checks.
+        outcomes: The list that receives the results.
+        target: The test module to write; None: no module.
 
     Raises:
         StreamproofError: An input or the oracle can't be found, inferred or used; or no query can be checked.
@@ -137,7 +137,7 @@ def _checking(
                 failed.append(Inconclusive(f"inconclusive: not checked: {error.message}"))
         if len(refused) == len(scripts):
             raise refused[0]
-        failed.sort(key=lambda one: not isinstance(one, Inconclusive))  # a violation is the verdict of all
+        failed.sort(key=lambda one: not isinstance(one, Inconclusive))  # a violation determines the overall verdict
         outcomes.extend(failed[:-1])
         if failed:
             raise failed[-1]
@@ -146,10 +146,10 @@ def _checking(
 
 
 def inferred_scripts(path: str, options: JobOptions) -> list[InferredScript]:
-    """Infer the inputs of each query of a script, or of the one that the options choose.
+    """Infer the inputs of each query of a script, or of the query that the options choose.
 
     Raises:
-        BadInput: There is no such file, the script fails, or there is something that only the user can say.
+        BadInput: The file doesn't exist, the script fails, or a fact can't be inferred.
     """
     from ...system.installed.spark_versions import frame_of_arrow
     from ...witnesses.job.inference.exploring import empty_frames
@@ -179,7 +179,7 @@ def _script(path: str, query: InferredQuery, options: JobOptions) -> InferredScr
     inputs = _overridden(query, options)
     given = {one.name: one for one in inputs_of(options)}
     reads: dict[str, Any] = {**given, **{one.name: one.input for one in inputs}, **query.tables}
-    source = query.source  # its arguments are those given, and stand-ins for the others that it requires
+    source = query.source  # the given arguments, and placeholders for other required arguments
     script = Script(path, reads, query=query.index, args=source.args, env=source.env, widgets=source.widgets)
     lines = [f"{_at(path, one)} reads {one.read}: {one.text}" for one in inputs if one.name in query.own]
     lines += [guess for one in inputs if one.name in query.own for guess in one.guesses]
@@ -196,7 +196,7 @@ def _at(path: str, one: InferredInput) -> str:
 
 
 def _overridden(query: InferredQuery, options: JobOptions) -> list[InferredInput]:
-    """Return the inputs, with what the options say in place of what is inferred."""
+    """Return the inputs, in which the options override the inferred facts."""
     inputs = [*query.inputs.values()]
     for name in OVERRIDES if not options.input else ():
         said = for_each(f"--{name.replace('_', '-')}", getattr(options, name), len(inputs))
@@ -208,7 +208,7 @@ def _overridden(query: InferredQuery, options: JobOptions) -> list[InferredInput
 
 
 def write_test(target: Path, path: str, scripts: Sequence[InferredScript]) -> None:
-    """Write a test module that checks the script's queries as this check does.
+    """Write a test module that repeats this check of the script's queries.
 
     Raises:
         BadInput: The file exists, or can't be written.

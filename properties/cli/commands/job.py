@@ -1,4 +1,4 @@
-"""The command `check` of a job of the user's own: `streamproof check shop.visits:visits --input "user string, …"`."""
+"""The command `check` of a user's own job: `streamproof check shop.visits:visits --input "user string, …"`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ OF_JOBS: Mapping[str, Any] = {
 TABLES = (".parquet", ".csv")
 MAX_SCRIPTS_SHOWN = 5
 _QUERY = "writeStream"
-"""Stands in the text of a script that starts a query."""
+"""A text that every script with a query contains."""
 _NAMED = re.compile(r"(\w+)=(.+)", re.DOTALL)
 _OBJECT = re.compile(r"[\w./\\-]+:[A-Za-z_]\w*")
 
@@ -87,13 +87,13 @@ class JobOptions:
 
     @property
     def given(self) -> list[str]:
-        """The options that are given, by their names on the command line."""
+        """The given options, by their names on the command line."""
         others = [one for one in fields(self) if one.name not in ("verbose", "histories")]
         return [one.name.replace("_", "-") for one in others if getattr(self, one.name) != one.default]
 
 
 def takes_job(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a job that it has not itself, and hand them over as its parameter `job`."""
+    """Add the options of a job to a command that lacks them, and pass them as its parameter `job`."""
     own = [one for name, one in inspect.signature(command).parameters.items() if name != "job"]
     hints = get_type_hints(command, include_extras=True)
     more = [
@@ -121,14 +121,14 @@ SCRIPTS = (".py", ".ipynb", *SUFFIXES)
 
 
 def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str | None:
-    """Return the job among the arguments of a check, `module:function` or `script.py`; None: they are operators.
+    """Return the job in a check's arguments, `module:function` or `script.py`; None: the arguments are operators.
 
     Args:
         names: The arguments.
-        of_operators: The options of operators, by name; None for an option that isn't given.
+        of_operators: The operators' options, by name; None: the option isn't given.
 
     Raises:
-        BadInput: The job is given with other names, or with an option of operators; or a folder is named.
+        BadInput: A job is combined with other names or with an operator's option; or a folder is named.
     """
     from ....reference.core.operator import OPERATORS
 
@@ -150,7 +150,7 @@ def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str |
 
 
 def _no_folder(name: str) -> str:
-    """Return why a folder isn't checked, with the scripts in it that start a query."""
+    """Return the reason why a folder isn't checked, with the scripts in it that start a query."""
     files = (path for path in sorted(Path(name).rglob("*")) if path.suffix in (".py", ".ipynb") and path.is_file())
     scripts = [path for path in files if _QUERY in path.read_text(encoding="utf-8", errors="replace")]
     if not scripts:
@@ -172,7 +172,7 @@ def check_one_job(
     mutants: bool = False,
     as_json: bool = False,
 ) -> NoReturn:
-    """Check a job, and its mutants if they are asked for, print the verdict, and exit; as `exit_by_verdict`."""
+    """Check a job, and its mutants if requested, print the verdict, and exit; as `exit_by_verdict`."""
     command = again("mutants" if mutants else "check", [name], histories=options.histories, seed=seed)
 
     def check_of(common: Mapping[str, Any], outcomes: list[JobOutcome]) -> Callable[[], object]:
@@ -194,18 +194,18 @@ def exit_by_verdict(
     *,
     as_json: bool = False,
 ) -> NoReturn:
-    """Make and run a check of a job, print the verdict, and exit as every check does.
+    """Create and run a check of a job, print the verdict, and exit with the verdict's code.
 
     Args:
         name: The name of the check: the job, `module:function` or `script.py`.
-        check_of: Makes the check, of the arguments that all checks share, and of the list that it adds its result to.
+        check_of: Creates the check from the common arguments, and from the list that receives the result.
         options: The further options of the command line.
         seed: The seed of the histories.
-        folder: The folder of counterexamples; each job has a folder of its own in it.
-        command: The command that runs the same check again.
-        report_to: The folder of a report; None for none.
-        doing: What its progress says; by default the number of histories.
-        as_json: Whether the result is printed as JSON.
+        folder: The folder of counterexamples, with a subfolder for each job.
+        command: The command that repeats the check.
+        report_to: The report's folder; None: no report.
+        doing: The text of the progress; by default the number of histories.
+        as_json: Whether to print the result as JSON.
 
     Raises:
         BadInput: The job, an input or the oracle can't be found or used.
@@ -228,7 +228,7 @@ def exit_by_verdict(
     with reporting(report_to, content, as_json=as_json):
         with signals.interrupting(), steps() as progress, logged_by(progress):
             say("starting Spark")
-            # Before the module: functions that it declares for Spark may need a session to read their types.
+            # Before the module, because its functions for Spark may need a session to read their types.
             session_of_jobs()
             connect.begin()
             common = {
@@ -255,9 +255,9 @@ def exit_by_verdict(
 def checking(
     name: str, job: Any, options: JobOptions, common: Mapping[str, Any], outcomes: list[JobOutcome]
 ) -> Callable[[], object]:
-    """Make the function that checks the job, and adds the result to the outcomes.
+    """Return a function that checks the job, and adds the result to the outcomes.
 
-    A function that takes the fixtures `check_job` or `invariants` is a test, and called with them.
+    A function with the parameter `check_job` or `invariants` is a test, and is called with these fixtures.
 
     Raises:
         BadInput: An input or the oracle can't be found or used.
@@ -285,17 +285,17 @@ def upgrading(
     common: Mapping[str, Any],
     outcomes: list[JobOutcome],
 ) -> Callable[[], object]:
-    """Make the function that checks the upgrade of a job, and adds the result to the outcomes.
+    """Return a function that checks a job's upgrade, and adds the result to the outcomes.
 
     Args:
         names: The earlier version and the new version, each `module:function` or `script.py`.
         options: The further options of the command line.
-        of_old: The arguments of the check that are about the earlier version.
-        common: The arguments that all checks share.
-        outcomes: The list that the result is added to.
+        of_old: The check's arguments about the earlier version.
+        common: The common arguments of all checks.
+        outcomes: The list that receives the result.
 
     Raises:
-        BadInput: A version, an input or what is expected can't be found or used.
+        BadInput: A version, an input or the oracle can't be found or used.
     """
     from ...checking.jobs.job import upgrade
 
@@ -313,18 +313,18 @@ def replaying(
     common: Mapping[str, Any],
     outcomes: list[JobOutcome],
 ) -> Callable[[], object]:
-    """Make the function that judges a run in production, and adds the result to the outcomes.
+    """Return a function that judges a run in production, and adds the result to the outcomes.
 
     Args:
         names: The checkpoint, the job, and the output: a folder, or `module:name` of a function.
-        reads: How inputs are read, each as `name=format option=value …`.
-        expect: What is expected; None: what the job emits here.
+        reads: The format and options of each input, as `name=format option=value …`.
+        expect: The expected rows; None: the rows that the job emits here.
         options: The further options of the command line.
-        common: The arguments that all checks share.
-        outcomes: The list that the result is added to.
+        common: The common arguments of all checks.
+        outcomes: The list that receives the result.
 
     Raises:
-        BadInput: The job, an input, the output or what is expected can't be found or used.
+        BadInput: The job, an input, the output or the expected rows can't be found or used.
     """
     from ...checking.jobs.job import replay
 
@@ -344,7 +344,7 @@ def replaying(
 
 
 def _read_of(text: str) -> tuple[str, dict[str, str]]:
-    """Return an input's name, and the format and options by which it is read."""
+    """Return an input's name, and the format and options of its reader."""
     name, _, said = text.partition("=")
     form, *more = said.split() or [""]
     pairs = [option.partition("=") for option in more]
@@ -361,7 +361,7 @@ def _noted(
     *arguments: Any,
     **named: Any,
 ) -> JobOutcome:
-    """Run a check with the arguments that all checks share, and add its result to the outcomes."""
+    """Run a check with the common arguments, and add its result to the outcomes."""
     asked = {} if options.histories is None else {"histories": options.histories}
     with _others_raised_as(explained):
         outcomes.append(check(*arguments, **{**common, **named, **asked}))
@@ -369,7 +369,7 @@ def _noted(
 
 
 def _inputs_for(name: str, job: Any, options: JobOptions) -> list[Input]:
-    """Return the inputs that are given for a job; of a script none, which has them itself."""
+    """Return the given inputs of a job; none for a script, which contains them itself."""
     from ...witnesses.job.scripts.script import Script
 
     if isinstance(job, Script):
@@ -384,7 +384,7 @@ def _inputs_for(name: str, job: Any, options: JobOptions) -> list[Input]:
 
 
 def _more(options: JobOptions) -> dict[str, Any]:
-    """Return the arguments of a check beside the job and its inputs."""
+    """Return the arguments of a check other than the job and its inputs."""
     return {
         "mode": options.mode,
         "trigger": options.trigger,
@@ -403,7 +403,7 @@ def _run_test(test: Callable[..., object], fixtures: Mapping[str, object]) -> No
 
 @contextlib.contextmanager
 def _others_raised_as(explain: Callable[[Exception], StreamproofError]) -> Iterator[None]:
-    """Explain the errors of a block, except verdicts and errors that are explained already."""
+    """Explain the errors of a block, except verdicts and explained errors."""
     from ...checking.jobs.verdicts import CheckFailed
 
     try:
@@ -415,16 +415,16 @@ def _others_raised_as(explain: Callable[[Exception], StreamproofError]) -> Itera
 
 
 def job_named(name: str, options: JobOptions) -> Any:
-    """Return the function that `module:function` names, or the script of a path.
+    """Return the function of `module:function`, or the script of a path.
 
     Raises:
-        BadInput: It doesn't exist, or importing its module fails.
+        BadInput: The function or script doesn't exist, or importing its module fails.
     """
     return named(name) if ":" in name else script_of(name, options)
 
 
 def named(name: str) -> Any:
-    """Return the object that `module:name` or `folder/file.py:name` names.
+    """Return the object of `module:name` or `folder/file.py:name`.
 
     Raises:
         BadInput: The object doesn't exist, or importing its module fails.
@@ -462,7 +462,7 @@ def named(name: str) -> Any:
 
 
 def script_of(path: str, options: JobOptions) -> Script:
-    """Return the script of a path; its reads are the inputs that the command line names.
+    """Return the script of a path, with the command line's inputs for its reads.
 
     Raises:
         BadInput: The file doesn't exist, or no input is given.
@@ -476,10 +476,10 @@ def script_of(path: str, options: JobOptions) -> Script:
 
 
 def inputs_of(options: JobOptions) -> list[Input]:
-    """Return the inputs that are given.
+    """Return the given inputs.
 
     Raises:
-        BadInput: An input can't be read, or there are more keys or times than inputs.
+        BadInput: An input can't be read, or the keys or times outnumber the inputs.
     """
     keys = for_each("--key", options.key, len(options.input))
     count = len(options.input)
@@ -513,10 +513,10 @@ def _input(text: str, key: str | None, more: Mapping[str, Any]) -> Input:
 
 
 def for_each(option: str, given: Sequence[str], inputs: int) -> list[str | None]:
-    """Return an option's value for each input: it is given for each, once for all, or not.
+    """Return an option's value for each input: the option is given for each, once for all, or not at all.
 
     Raises:
-        BadInput: It is given another number of times.
+        BadInput: The option is given another number of times.
     """
     if len(given) not in (0, 1, inputs):
         raise BadInput(f"{option} is given {len(given)} times for {inputs} inputs: give it once, or once for each")
@@ -524,7 +524,7 @@ def for_each(option: str, given: Sequence[str], inputs: int) -> list[str | None]
 
 
 def static_of(texts: Sequence[str]) -> dict[str, Any]:
-    """Return the static tables that are given.
+    """Return the given static tables.
 
     Raises:
         BadInput: A table can't be read.
@@ -547,7 +547,7 @@ def expected(text: str) -> Any:
     """Return the oracle, rule or function that `--expect` names.
 
     Raises:
-        BadInput: The text doesn't name an oracle, a rule or a function, or it can't be found.
+        BadInput: The text doesn't name an oracle, a rule or a function, or the named object can't be found.
     """
     from ...laws.expected.oracles import as_batch, sql
 

@@ -15,7 +15,7 @@ from ....reference.core.errors import BadInput, StreamproofError, import_extra
 from ....reference.core.files import read_text
 
 ENTRY: Sequence[str] = (sys.executable, "-m", "streamproof")
-"""Runs a command in a process of its own: an edited job is imported anew, and its prints aren't the protocol's."""
+"""Runs a command in a separate process: edited jobs are reimported, and their prints stay out of the protocol."""
 INSTRUCTIONS = (
     "Checks streaming jobs of Spark on random histories, with late, out-of-order and repeated events. Check a job "
     "after each change of it; if it is violated, explain the counterexample, and repair the job."
@@ -57,16 +57,18 @@ def check(
     Args:
         job: The path of a script, or `module:function`.
         histories: The number of histories; 300 by default.
-        reads: By the name of each input its columns, such as {"clicks": "user string, at timestamp"}. A script needs
-            none: they are inferred.
+        reads: The columns of each input, by its name, such as {"clicks": "user string, at timestamp"}. A script needs
+            none: its inputs are inferred.
         keys: The key columns of each input, such as ["user"]; once for all inputs, or once for each.
         expect: The expected result: `batch` (the same job as a batch), a file of SQL, or `module:name` of a rule.
-            Without it the check asks what holds of every right job: restarts, crashes and other batches change nothing.
+            Without it, the check tests properties of every correct job: restarts, crashes and other batches don't
+            change the output.
         seconds: The time limit.
 
     Returns:
-        The report: `verdict` (conforms, violated, inconclusive), for each of `checks` what to add (`not_checked`), and
-        for each counterexample (`found`) the `sentence`, the `arrivals`, the `rows`, and the `path` for `explain`.
+        The report: the `verdict` (conforms, violated, inconclusive), the unchecked parts (`not_checked`) of each of
+        `checks`, and for each counterexample (`found`) the `sentence`, the `arrivals`, the `rows`, and the `path` for
+        `explain`.
     """
     words = [job]
     for name, columns in (reads or {}).items():
@@ -84,7 +86,7 @@ def check(
 
 
 def explain(path: str) -> str:
-    """Explain a counterexample: what was expected, what came, what arrived, and what its law means.
+    """Explain a counterexample: the expected rows, the actual rows, the arrivals, and the meaning of its law.
 
     Args:
         path: The folder of the counterexample, as `path` of a check's `found`.
@@ -102,7 +104,7 @@ def explain(path: str) -> str:
 
 
 def counterexample(path: str) -> dict[str, Any]:
-    """Return the history of a counterexample as rows, with how it was run.
+    """Return the history of a counterexample as rows, with its run options.
 
     Args:
         path: The folder of the counterexample, as `path` of a check's `found`.
@@ -119,10 +121,10 @@ def counterexample(path: str) -> dict[str, Any]:
 
 
 def _folder(path: str) -> Path:
-    """Return the folder of a counterexample.
+    """Return a counterexample's folder.
 
     Raises:
-        BadInput: It has none.
+        BadInput: The folder contains no counterexample.
     """
     from ...counterexamples.store import METADATA
 
@@ -133,7 +135,7 @@ def _folder(path: str) -> Path:
 
 
 def _anticipated(tool: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a tool whose errors the agent reads: the SDK withholds those of other kinds."""
+    """Return a tool that passes its errors to the agent; the SDK withholds errors of other types."""
     failed = import_extra("mcp.server.mcpserver.exceptions", "mcp", "`streamproof mcp`").ToolError
 
     @wraps(tool)

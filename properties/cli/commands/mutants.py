@@ -44,7 +44,7 @@ def mutants(
     partitions: Partitions = None,
     shared: Shared = None,
 ) -> None:
-    """Check mutants against the laws, or against the test of your own job: a mutant that survives is a hole in it."""
+    """Check mutants against the laws, or against the test of your own job: a surviving mutant is a gap in the test."""
     from ...checking.mutation import check_mutants, chosen
 
     if ":" in operator:
@@ -62,7 +62,7 @@ def mutants(
         with signals.interrupting(), steps() as progress:
             check_mutants(selected, histories, seed, progress, rounds, kills)
     except BaseException:
-        # Report the kills so far, whatever ended the check.
+        # Report the kills so far, even after an error.
         if signals.received():
             signals.leave()
         _print_kills(operator, [*kills.values()], seed, finished=False)
@@ -73,7 +73,7 @@ def mutants(
 
 
 def _print_kills_alone(kills: Sequence[Kill], seed: int) -> None:
-    """Print what each law adds to the others, and the mutants that are killed too rarely, or not at all."""
+    """Print each law's kills, shared and alone, and the mutants that are killed too rarely, or not at all."""
     from ...report.kills import laws_not_asked, rare, shrunk_sentence, survivors, worth_of_laws
 
     table = titled_table("laws by mutants", "law", "kills", "alone", "which, or why it stays")

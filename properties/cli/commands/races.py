@@ -1,4 +1,4 @@
-"""The command `broker-races`: in how many histories Kafka's foreign-key join ends stale on a running broker."""
+"""The command `broker-races`: the number of histories in which Kafka's foreign-key join ends stale on a real broker."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def races(
 
 
 def _client_properties(path: Path | None, bootstrap: str | None) -> dict[str, str]:
-    """Read the client properties for a cluster that runs already."""
+    """Read the client properties for an existing cluster."""
     from ...witnesses.kafka_broker.broker import read_client_properties
 
     if path is not None and bootstrap is None:

@@ -1,4 +1,4 @@
-"""The commands of `regress`: a witness's answers, recorded and checked."""
+"""The commands of `regress`: record a witness's answers, and check against them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def regress_record(
     force: Annotated[bool, typer.Option("--force", help="Replace recordings that differ.")] = False,
     kafka_version: KafkaVersion = None,
 ) -> None:
-    """Record a witness's answers to random histories, to check others against them where the witness can't run.
+    """Record a witness's answers to random histories, to check other witnesses where this witness can't run.
 
     An existing recording that differs is replaced only with --force.
     """

@@ -58,7 +58,7 @@ def replay(
     shared: options.Shared = None,
     report: options.ReportFolder = None,
 ) -> None:
-    """Judge a run in production: compare the rows that a streaming query has written with the rows expected of it."""
+    """Judge a run in production: compare the rows that a streaming query has written with the expected rows."""
 
     def check_of(common: Mapping[str, Any], outcomes: list[JobOutcome]) -> Callable[[], object]:
         return replaying((checkpoint, name, output), reads or (), expect, job, common, outcomes)

@@ -46,7 +46,7 @@ def run(
                 print(json_line(line))
         sys.stdout.flush()
     except OutputLost as lost:
-        if not lost.closed:  # if it is closed, `head` has read enough
+        if not lost.closed:  # a closed stdout, as by `head`, ends the command
             raise
 
 

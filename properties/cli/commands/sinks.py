@@ -1,4 +1,4 @@
-"""The command `sinks`: what each sink promises, and what was seen under every fault."""
+"""The command `sinks`: each sink's promises, and its observed behaviour under every fault."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...checking.sinks.table import Asked, Cell
 
 LETTERS = {"stuck": "S", "lost": "L", "doubled": "D", "torn": "T", "refused": "R", "kept": "", "not played": "-"}
-"""What a verdict is in the table."""
+"""The symbols of verdicts in the table."""
 
 
 def sinks(
@@ -38,10 +38,10 @@ def sinks(
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all cells here, too.")] = None,
     known: Annotated[bool, typer.Option("--list", help="List the sinks and faults, and play nothing.")] = False,
 ) -> None:
-    """Print what sinks promise, and what is seen of them under faults: rows lost, doubled or torn, or a query stuck.
+    """Print each sink's promises, and its behaviour under faults: rows lost, doubled or torn, or a query stuck.
 
-    Faults are played by hand, with an exception or files that are put back, and by killing a process. Exits 0 if each
-    sink keeps what its document promises, 1 if one doesn't, 2 if no fault could be played.
+    Faults are simulated by an exception or by restored files, and real by killing a process. Exits 0 if each sink keeps
+    its documented promises, 1 if a sink doesn't, 2 if no fault could be played.
     """
     from ...checking.sinks.faults import FAULTS
     from ...checking.sinks.sinks import SINKS, sink_named
@@ -71,7 +71,7 @@ def sinks(
 
 
 def _report(asked: Asked, found: Sequence[Cell], json_file: Path | None) -> None:
-    """Print and write what was found."""
+    """Print and write the results."""
     _print_table(asked, found)
     _print_cells(found)
     if json_file is not None:
@@ -79,7 +79,7 @@ def _report(asked: Asked, found: Sequence[Cell], json_file: Path | None) -> None
 
 
 def verdict_of(found: Sequence[Cell]) -> str:
-    """Return the verdict on all cells: whether each promise was kept."""
+    """Return the verdict on all cells: whether every promise was kept."""
     if any(cell.is_broken for cell in found):
         return "violated"
     return "conforms" if any(cell.ways for cell in found) else "inconclusive"
@@ -115,7 +115,7 @@ def _print_known(asked: Asked) -> None:
 
 
 def _print_table(asked: Asked, found: Sequence[Cell]) -> None:
-    """Print a row for each sink: the letters of a cell's verdicts, and the number of histories with the first."""
+    """Print a row for each sink: the letters of each cell's verdicts, and the number of histories with the first."""
     numbers = [str(number) for number, _ in enumerate(asked.faults, 1)]
     table = titled_table(f"sinks under faults, {asked.histories} histories each", "sink", "promises", *numbers)
     for sink in asked.sinks:
@@ -134,7 +134,7 @@ def _in_table(cell: Cell) -> str:
 
 
 def _print_cells(found: Sequence[Cell]) -> None:
-    """Print each cell that isn't kept, with its smallest history, its cause and its command; then counts."""
+    """Print each cell with a broken promise, with its smallest history, cause and command; then the counts."""
     for cell in found:
         if cell.verdicts not in (("kept",), ("not played",)):
             results.out("", *_lines(cell), sep="\n")

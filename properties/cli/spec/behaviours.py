@@ -39,7 +39,7 @@ def behaviours_of(
 ) -> None:
     """Count the behaviours of a small model from start to end, and write them, one a line.
 
-    If they aren't counted within --timeout, the result is inconclusive: exit 2.
+    If the count isn't finished within --timeout, the result is inconclusive: exit 2.
     """
     one = one_model(model, constants_given(constant), config)
     path = None if out is None else out / f"{one.name}-{cover.value}.jsonl"
@@ -72,8 +72,8 @@ def graph_of(
 
     Args:
         chosen: The model.
-        timeout: The time that TLC may take (s); None for no limit.
-        memory: The size of TLC's heap (MiB), where it is given.
+        timeout: TLC's time limit (s); None: no limit.
+        memory: The size of TLC's heap (MiB), if given.
         progress: Called with the name of each step.
     """
     from ....specs import pytla
@@ -84,7 +84,7 @@ def graph_of(
 
 
 def behaviour_json(trace: Trace) -> list[dict[str, Any]]:
-    """Return a behaviour as JSON: the number, action and state of each step, each value in TLA+."""
+    """Return a behaviour as JSON: the number, action and state of each step; values are in TLA+."""
     return [{"step": step.number, "action": step.action, "state": _state_json(step.state)} for step in trace.steps]
 
 
@@ -95,8 +95,8 @@ def _state_json(state: Mapping[str, TlaValue]) -> dict[str, str]:
 
 
 def _behaviour_lines(traces: Iterable[Trace]) -> Iterator[str]:
-    """Yield behaviours as JSON, one a line; the states of a graph, which they share, are written once each."""
-    states: dict[int, tuple[Mapping[str, TlaValue], str]] = {}  # keeps the state, so that its id isn't used again
+    """Yield behaviours as JSON, one a line; each state of the shared graph is written once."""
+    states: dict[int, tuple[Mapping[str, TlaValue], str]] = {}  # keeps the state alive, so that its id isn't reused
     for trace in traces:
         steps = []
         for step in trace.steps:

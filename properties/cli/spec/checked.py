@@ -1,4 +1,4 @@
-"""A model that was checked, for what is printed and written of it."""
+"""A checked model, for printing and writing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CheckedModel:
-    """A model that was checked, and the verdict on it."""
+    """A checked model and its verdict."""
 
     chosen: ChosenModel
     found: ModelResult | None
@@ -25,7 +25,7 @@ class CheckedModel:
     why: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the check of the model as `--json` writes it."""
+        """Return the check of the model in the form of `--json`."""
         found, chosen = self.found, self.chosen
         content: dict[str, Any] = {
             "model": chosen.name,

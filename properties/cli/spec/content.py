@@ -1,4 +1,4 @@
-"""Make the content of a report on TLC's checks: a verdict for each model, its counterexample as a sequence chart."""
+"""Create a report on TLC's checks: a verdict for each model, and its counterexample as a sequence chart."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def content(chosen: Sequence[ChosenModel], checked: Sequence[CheckedModel], command: str, ended: str) -> Content:
-    """Make the content of a report from checks of models.
+    """Create a report's content from checks of models.
 
     Args:
-        chosen: The models that are to be checked.
-        checked: The models that were checked.
+        chosen: The models to check.
+        checked: The checked models.
         command: The command that repeats the check.
-        ended: Why the check ended early, in words; empty if it didn't.
+        ended: The reason of an early end, in words; empty without an early end.
     """
     checks = [*map(_checked, checked), *(_not_begun(one) for one in chosen[len(checked) :])]
     traced = sorted(

@@ -1,4 +1,4 @@
-"""The files that the commands of `spec` write, whole or not at all."""
+"""The output files of the commands of `spec`, written atomically."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...system.files import whole_file
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all.
+    """Write a file atomically.
 
     Raises:
         BadInput: The file can't be written.
@@ -19,7 +19,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
-    """Write a file whole or not at all, and print the number of its lines.
+    """Write a file atomically, and print the number of its lines.
 
     Raises:
         BadInput: The file can't be written.

@@ -1,4 +1,4 @@
-"""The model of a command: from the catalogue, or a user's own."""
+"""The model in a command: from the catalogue, or a user's own model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ChosenModel(NamedTuple):
-    """A model to be run: from the catalogue, with its expected result, or a user's own."""
+    """A model to run: from the catalogue, with its expected result, or a user's own model."""
 
     name: str
     model: Model
@@ -27,15 +27,15 @@ class ChosenModel(NamedTuple):
 
     @property
     def fails(self) -> bool:
-        """Whether a counterexample is expected."""
+        """Return whether a counterexample is expected."""
         return self.entry is not None and self.entry.fails
 
 
 def constants_given(given: Sequence[str] | None) -> dict[str, TlaValue]:
-    """Return the constants that were given as `NAME=VALUE`.
+    """Return the constants of options `NAME=VALUE`.
 
     Raises:
-        BadInput: A constant isn't of this form.
+        BadInput: An option has another form.
     """
     from ....specs.pytla import ValueSyntaxError, parse_value
 
@@ -54,16 +54,16 @@ def constants_given(given: Sequence[str] | None) -> dict[str, TlaValue]:
 def one_model(
     name: str, constants: Mapping[str, TlaValue], config: Path | None = None, deadlock: bool = True
 ) -> ChosenModel:
-    """Return a model of the catalogue, or a user's own.
+    """Return a model of the catalogue, or a user's own model.
 
     Args:
         name: The model's name, or the path of a `.tla` file.
-        constants: Values that replace constants of the configuration; then nothing is expected of the model.
-        config: The configuration of a user's own module; None for the `.cfg` beside it.
+        constants: Values that replace the configuration's constants; with constants, the model has no expected result.
+        config: The configuration of a user's own module; None: the `.cfg` next to the module.
         deadlock: Whether a state without a next state is an error, in a user's own module.
 
     Raises:
-        BadInput: The model is unknown, or an option doesn't go with it.
+        BadInput: The model is unknown, or an option doesn't apply to the model.
     """
     from ....specs.catalogue import find_model
     from ....specs.checking import model_of, own_model

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-Cover = StrEnum("Cover", "EDGES ALL RANDOM")  # the behaviours that are taken
-SizeChoice = StrEnum("SizeChoice", "SMALL LARGE ALL")  # the models that are checked
-ReplayedOn = StrEnum("ReplayedOn", "REFERENCE SPARK KAFKA")  # the code that replays behaviours
+Cover = StrEnum("Cover", "EDGES ALL RANDOM")  # the behaviours to replay
+SizeChoice = StrEnum("SizeChoice", "SMALL LARGE ALL")  # the models to check
+ReplayedOn = StrEnum("ReplayedOn", "REFERENCE SPARK KAFKA")  # the code for the replay
 
-# Of several commands.
+# Options of several commands.
 
 Constants = Annotated[
     list[str] | None,
@@ -47,7 +47,7 @@ Covered = Annotated[
 Behaviours = Annotated[int, typer.Option(min=1, help="The number of random behaviours, of --cover random.")]
 WalkSeed = Annotated[int, typer.Option(help="The seed that random behaviours are drawn from.")]
 
-# Of `spec check`.
+# Options of `spec check`.
 
 ModelNames = Annotated[
     list[str] | None,
@@ -67,7 +67,7 @@ ChartFile = Annotated[
 ]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE.json", help="Write the results as JSON, too.")]
 
-# Of `spec replay`.
+# Options of `spec replay`.
 
 On = Annotated[ReplayedOn, typer.Option("--on", help="What the behaviours are replayed on.")]
 Histories = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write the behaviours there as history files.")]

@@ -1,4 +1,4 @@
-"""How models, counterexamples and behaviours are printed."""
+"""Print models, counterexamples and behaviours."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def expected_of(model: CatalogueModel) -> str:
-    """Describe the expected result of a model of the catalogue, in words."""
+    """Return a description of the expected result of a model of the catalogue."""
     if not model.fails:
         return "passes"
     failure = "a deadlock" if model.violated is None else f"{model.violated} violated"
@@ -27,12 +27,12 @@ def expected_of(model: CatalogueModel) -> str:
 
 
 def count_of(number: int, noun: str) -> str:
-    """Return a number of things, such as `2 states`."""
+    """Return a count with its noun, such as `2 states`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def print_counterexample(found: ModelResult, module: Path) -> None:
-    """Print a counterexample: the violated property, its line and text, and the steps that violate it."""
+    """Print a counterexample: the violated property, its line and text, and the steps of the violation."""
     from ....specs.steps import read_module
 
     if found.trace is None:
@@ -49,7 +49,7 @@ def print_counterexample(found: ModelResult, module: Path) -> None:
 
 
 def print_steps(trace: Trace, module: Path, first: str = "initial state") -> None:
-    """Print a behaviour, as `steps_shown` shows it."""
+    """Print a behaviour in the form of `steps_shown`."""
     for indent, text in steps_shown(trace, module, first):
         if results.is_terminal:
             results.print(Padding(text, (0, 0, 0, indent)))
@@ -58,7 +58,7 @@ def print_steps(trace: Trace, module: Path, first: str = "initial state") -> Non
 
 
 def steps_shown(trace: Trace, module: Path, first: str = "initial state") -> Iterator[tuple[int, Text]]:
-    """Yield the lines of a behaviour and their indents: its first state, then the action and changes of each step."""
+    """Yield the lines of a behaviour and their indents: its first state, then each step's action and changes."""
     from ....specs.steps import ending, read_module, readable_steps, written
 
     text = read_module(module)

@@ -1,4 +1,4 @@
-"""Run TLC for the commands of `spec`: its memory, its time, and its progress."""
+"""Run TLC for the commands of `spec`: its memory, time limit and progress."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from ....specs.pytla import Progress, Tools
 
 _QUIET_SECONDS = 30
-"""The interval at which a model's progress is printed without a terminal (s)."""
+"""The interval between progress lines of a model without a terminal (s)."""
 
 
 def tools_with(memory: int | None) -> Tools:
-    """Return Java and TLC, with a heap of `memory` MiB, if that is given.
+    """Return Java and TLC, with a heap of `memory` MiB, if given.
 
     Raises:
-        MissingTool: Java or TLC isn't on this machine; the message says how to get it.
+        MissingTool: Java or TLC isn't on this machine; the message explains the installation.
     """
     from ....specs.checking import find_tools
 
@@ -32,11 +32,11 @@ def tools_with(memory: int | None) -> Tools:
 
 @contextmanager
 def asking_tlc(name: str) -> Iterator[None]:
-    """Turn TLC's errors into messages; end the command as inconclusive if the time for a model is up.
+    """Convert TLC's errors to messages; end the command as inconclusive if the time limit is reached.
 
     Raises:
-        MissingTool: There is no tla2tools.jar.
-        StreamproofError: Anything else that keeps TLC from an answer.
+        MissingTool: The file tla2tools.jar is missing.
+        StreamproofError: TLC fails for another reason.
     """
     from ....specs.checking import tlc_errors
     from ....specs.pytla import TimedOut
@@ -51,7 +51,7 @@ def asking_tlc(name: str) -> Iterator[None]:
 
 
 def reporter(name: str, progress: Callable[[str], None]) -> Callable[[Progress], None]:
-    """Make the function that reports TLC's progress on a model of that name."""
+    """Return a function that reports TLC's progress on the named model."""
     reported = 0.0
     if messages.is_terminal:
         progress(name)

@@ -28,7 +28,7 @@ class KeysLaw(VariantLaw):
         return None if registration.key_independence else "its registration doesn't say what concerns a key"
 
     def may_vary(self, sample: Sample, history: History) -> bool:
-        """Whether the law varies a history of a sample: if it has batches, which the clock of other keys moves too."""
+        """Return whether the law varies a history: it needs batches, because other keys move the clock too."""
         known = sample.registration.key_independence is not None
         return known and sample.kind not in (Kind.WITHOUT_LATE_DATA, Kind.IN_TIME) and history.clock == "batch"
 

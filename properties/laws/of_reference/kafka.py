@@ -34,7 +34,7 @@ class KafkaLaw(ReferenceLaw):
         return 2 * len(self._answered(sample.histories)) >= len(asked) > 0
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the goals under stream time; Kafka emits no dropped record, and refuses some histories with nulls."""
+        """Return the goals under stream time; Kafka reports no dropped record, and refuses some null histories."""
         goals = coverage_goals(sample.registration, sample.definition, stream_time=True)
         differing = [neighbour.goal for neighbour in neighbours(sample.registration.name, sample.options)]
         return sample.goals([*(goal for goal in goals if "null" not in goal), *differing])

@@ -1,1 +1,1 @@
-"""The commands of `spec`, a file each."""
+"""The commands of `spec`, each in its own file."""

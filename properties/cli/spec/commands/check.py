@@ -70,7 +70,7 @@ def check_models(
 ) -> None:
     """Check models with TLC against their expected results: the outcome, the violated property, and the counts.
 
-    A model that should fail and passes is a violation. With --constant, or a module of your own, nothing is expected.
+    A model that should fail but passes is a violation. With --constant, or for your own module, no result is expected.
     If TLC doesn't finish within --timeout, the result is inconclusive: exit 2.
     """
     chosen = _chosen(models, size, constants_given(constant), config, deadlock)
@@ -85,7 +85,7 @@ def check_models(
     command += "" if deadlock else " --no-deadlock"
     tools = tools_with(memory)
     width = max(len(one.name) for one in chosen)
-    # TLC waits a third of a short run, for files and for its own threads.
+    # TLC waits for a third of a short run, for files and its own threads.
     at_a_time = jobs or max(1, available_cores() * 3 // 2 // workers)
     checked: list[CheckedModel] = []
     started = time.monotonic()
@@ -140,7 +140,7 @@ def _chosen(
 
 
 class _Progress:
-    """Reports the present step where it is shown; on a terminal not while results are printed."""
+    """Reports the current step; on a terminal, the step is hidden while results are printed."""
 
     def __init__(self) -> None:
         self._report: Callable[[str], None] = lambda step: None
@@ -150,7 +150,7 @@ class _Progress:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Show steps for a while."""
+        """Show steps during the block."""
         with steps() as self._report:
             yield
 
@@ -163,7 +163,7 @@ def _check_all(
     timeout: float | None,
     progress: Callable[[str], None],
 ) -> Iterator[CheckedModel]:
-    """Check models, some at a time, and yield the results in their order."""
+    """Check models concurrently, and yield the results in the models' order."""
     if at_a_time == 1 or len(chosen) == 1:
         for one in chosen:
             yield _check(one, tools, workers, timeout, progress)
@@ -180,7 +180,7 @@ def _check_all(
                 except BaseException as error:
                     answer.set_exception(error)
 
-    # Daemons: nothing waits for them when a check ends early; TLC ends with this process.
+    # Daemon threads don't delay an early end of a check, and TLC ends with this process.
     for _ in range(min(at_a_time, len(chosen))):
         Thread(target=work, daemon=True).start()
     try:
@@ -191,12 +191,12 @@ def _check_all(
 
 
 def available_cores() -> int:
-    """Count the cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _tools_for(chosen: ChosenModel, tools: Tools) -> Tools:
-    """Let Java compile less if a model is small: compiling would take longer than the model."""
+    """Limit Java's compiler for a small model, because compilation would take longer than the model."""
     from .....specs.checking import QUICK
 
     others = tuple(option for option in tools.options if option not in QUICK)

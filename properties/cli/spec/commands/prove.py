@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ....checking.checked import VerdictName
 
 _TLC_SECONDS = 60
-"""The time for which TLC looks for the first state of a counterexample (s)."""
+"""The time limit for TLC to find the first state of a counterexample (s)."""
 
 
 def prove_specifications(
@@ -92,14 +92,14 @@ def prove_specifications(
 def _proved(
     entries: Sequence[ProofEntry], tools: Tools, milliseconds: int, jobs: int
 ) -> Iterator[tuple[ProofEntry, tuple[CheckedCondition, ...], float]]:
-    """Check proofs, some at a time, and yield the results in their order, with the seconds that each took."""
+    """Check proofs concurrently, and yield the results in the proofs' order, with the seconds of each."""
     from .....specs.checking import tlc_errors
 
     with tlc_errors():
         if len(entries) == 1:
             yield (entries[0], *_timed(entries[0], tools, milliseconds, shown=True))
             return
-        # A process for each proof: the solver uses one core, and facts kept from one proof slow the next.
+        # A process for each proof: the solver uses one core, and facts kept from one proof slow the next proof.
         with (
             steps() as progress,
             ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool,

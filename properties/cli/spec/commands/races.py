@@ -42,7 +42,7 @@ def play_races(
 ) -> None:
     """Play the races of the foreign-key join, message by message; print each result once no message waits.
 
-    Exits 0 if each ends as known, an inner join stale and a left join right; 1 if one doesn't; 2 if Kafka Streams
+    Exits 0 if each race ends as known: an inner join stale, a left join right; 1 if a race doesn't; 2 if Kafka Streams
     can't run here.
     """
     from .....specs.races import chosen
@@ -84,7 +84,7 @@ def _table(found: list[Raced], every: bool) -> Table:
 
 
 def _shown(table: Mapping[Any, Any]) -> str:
-    """Return a table as the findings write it: `l: (a|r1, x)`."""
+    """Return a table in the notation of the findings: `l: (a|r1, x)`."""
     return ", ".join(f"{key}: {_pair(*pair)}" for key, pair in table.items()) or "nothing"
 
 

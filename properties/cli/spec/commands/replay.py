@@ -59,9 +59,9 @@ def replay_model(
     force: Force = False,
     kafka_version: KafkaVersion = None,
 ) -> None:
-    """Replay a model's behaviours on the code, action by action: after each, both must be in the same state.
+    """Replay a model's behaviours on the code: after each action, model and code must be in the same state.
 
-    If a model is expected to fail, its counterexample is replayed. If TLC doesn't finish within --timeout, it
+    If a model is expected to fail, its counterexample is replayed. If TLC doesn't finish within --timeout, the result
     is inconclusive: exit 2.
     """
     from .....specs.checking import constants_of, tlc_errors
@@ -102,7 +102,7 @@ def replay_model(
         _print_disagreement(first, trace, one.model.module)
         try:
             said = f"saved as {_save_disagreement(trace, constants, one, folder, on)}"
-        except BadInput as error:  # the results so far are printed already, and count
+        except BadInput as error:  # the results so far are printed, and count
             said = f"not saved as a history: {error}"
         messages.out(said)
     raise typer.Exit(EXITS[verdict])
@@ -128,7 +128,7 @@ def _counted(replayed: ReplayResult, what: str) -> str:
 
 
 def _require_release(constants: Mapping[str, TlaValue]) -> None:
-    """Refuse to ask a release of Kafka about another release's instructions."""
+    """Refuse to replay a model of one Kafka release's instructions on another release."""
     old = {"kafka 3.9": True, "kafka 4.3": False}.get(str(constants.get("Protocol")))
     if old is not None and old != asks_as_3_9_0(version_in_use()):
         raise BadInput(
@@ -140,7 +140,7 @@ def _require_release(constants: Mapping[str, TlaValue]) -> None:
 def _traces(
     chosen: ChosenModel, asked: _Asked, timeout: float | None, memory: int | None, progress: Callable[[str], None]
 ) -> tuple[Callable[[], Iterator[Trace]], str]:
-    """The behaviours to replay, made anew at each call, and their description."""
+    """Return a function that creates the behaviours to replay anew at each call, and their description."""
     from .....specs.checking import check
 
     if chosen.entry is not None and chosen.fails:
@@ -153,7 +153,7 @@ def _traces(
         return lambda: iter([found.trace] if found.trace else []), f"the counterexample: it {found.verdict}"
     with asking_tlc(chosen.name):
         graph = graph_of(chosen, timeout, memory, progress)
-        graph.count_behaviours()  # a graph with a cycle is reported before anything is replayed
+        graph.count_behaviours()  # a cyclic graph is reported before any replay
         if asked.cover is Cover.ALL:
             return graph.behaviours, "all"
         if asked.cover is Cover.RANDOM:
@@ -172,7 +172,7 @@ class _Asked(NamedTuple):
 
 
 class _Contrasted(NamedTuple):
-    """A sentence on a counterexample's effect on the code, and whether that is as it should be."""
+    """A sentence about a counterexample's effect on the code, and whether the effect is as expected."""
 
     sentence: str
     holds: bool
@@ -185,7 +185,7 @@ def _as_kafka_did(constants: Mapping[str, TlaValue]) -> _Contrasted:
 
 
 def _contrasted(trace: Trace, constants: Mapping[str, TlaValue], chosen: ChosenModel) -> list[_Contrasted]:
-    """Play a counterexample on the code as the model has it, which it must break, and on the right code."""
+    """Replay a counterexample on the code with the model's fault, which must fail, and on the right code."""
     from .....specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay, contrast
     from .....specs.replays.foreign_key_kafka import KAFKA
 

@@ -25,9 +25,9 @@ def simulate_model(
     timeout: Timeout = None,
     memory: Memory = None,
 ) -> None:
-    """Walk random behaviours of a model that is too large to be searched, and check them against its properties.
+    """Walk random behaviours of a model that is too large for a search, and check them against its properties.
 
-    If they aren't walked within --timeout, the result is inconclusive: exit 2.
+    If the walk isn't finished within --timeout, the result is inconclusive: exit 2.
     """
     from .....specs import pytla
     from .....specs.checking import as_found

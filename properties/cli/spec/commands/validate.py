@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .....specs.validation import Refusal
 
 _MOST = 5
-"""The most refusals of a trace that are printed."""
+"""The largest number of printed refusals of a trace."""
 
 
 class ProtocolChoice(StrEnum):
@@ -42,8 +42,8 @@ def validate_traces(
 ) -> None:
     """Ask TLC whether traces of a foreign-key join are behaviours of its specification, ForeignKeyJoinTrace.
 
-    A trace that isn't a behaviour is a violation: it prints the refused line, and what could have happened there. A
-    trace without events is inconclusive: exit 2.
+    A trace that isn't a behaviour is a violation: the command prints the refused line and the possible actions. A trace
+    without events is inconclusive: exit 2.
     """
     from .....specs.traces import read_trace
     from .....specs.validation import validate
