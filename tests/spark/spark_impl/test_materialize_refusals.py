@@ -110,7 +110,7 @@ CHANGELOG = [f"null AS {name}" for name in ("user", "window", "value", "timestam
         (["1 AS user"], {}, "has the columns user, but no window, value, timestamp, change, ordinal: give an op"),
         (CHANGELOG[1:], {}, "no column before window, so it has no key"),
         (["1 AS Value", *CHANGELOG], {}, "the column name 'Value' is reserved: give the key another"),
-        (["1 AS batch", *CHANGELOG], {}, "the name of the column 'batch' is taken"),
+        (["1 AS batch", *CHANGELOG], {}, "the column name 'batch' is reserved"),
         ([*CHANGELOG, "1 AS country"], {}, "country would be in no table"),
         (CHANGELOG, {"result": "bag"}, "result is 'bag': choose table or stream"),
         (CHANGELOG, {"to": "totals"}, "to is 'totals': give a ParquetTable, a DuckDBTable, or a function"),
@@ -223,7 +223,7 @@ def test_a_damaged_manifest_is_reported_by_its_file(tmp_path: Path, manifest: An
 
 def test_a_table_without_its_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "_manifest.json").write_text(json.dumps({**MANIFEST, "folders": {"0": "000000000/_bucket=0"}}))
-    with pytest.raises(BadInput, match=r"_data/000000000/_bucket=0 is gone, which .*_manifest\.json names"):
+    with pytest.raises(BadInput, match=r"_data/000000000/_bucket=0 is missing, although .*_manifest\.json lists"):
         ParquetTable(tmp_path).content()
 
 

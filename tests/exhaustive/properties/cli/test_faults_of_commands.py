@@ -96,7 +96,7 @@ FAULTS = [
     Fault(
         "data is a device",
         (*COMPARE, "zero.csv"),
-        "error: zero.csv: a pipe, a device or a socket, .+: write it into a file",
+        "error: zero.csv: a pipe, a device or a socket, .+: write it to a file",
         prepare=lambda folder: (folder / "zero.csv").symlink_to("/dev/zero"),
     ),
     Fault(

@@ -574,17 +574,17 @@ def own(clock: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["check", "Clock_late", "--chart", "Clock.tla"], "Clock.tla: a chart has a name that ends in .svg"),
-        (["check", "Clock_late", "--chart", "new.png"], "new.png: a chart has a name that ends in .svg"),
+        (["check", "Clock_late", "--chart", "Clock.tla"], "Clock.tla: the name of a chart must end in .svg"),
+        (["check", "Clock_late", "--chart", "new.png"], "new.png: the name of a chart must end in .svg"),
         (["check", "Clock_late", "--chart", "drawing.svg"], "drawing.svg: it exists already, and isn't a chart of"),
-        (["check", "--json", "history.jsonl"], "history.jsonl: a report has a name that ends in .json"),
+        (["check", "--json", "history.jsonl"], "history.jsonl: the name of a report must end in .json"),
         (["check", "--json", "figures.json"], "figures.json: it exists already, and isn't a report of"),
         (["check", "--json", "binary.json"], "binary.json: it exists already, and isn't a report of"),
         (["behaviours", "Clock_late", "--out", "."], "Clock_late-edges.jsonl: it exists already, and isn't a file of"),
-        (["check", "--json", "new/found"], "new/found: a report has a name that ends in .json"),
+        (["check", "--json", "new/found"], "new/found: the name of a report must end in .json"),
         (["check", "--json", f"{'n' * 300}.json"], "can't be written (File name too long)"),
-        (["check", "--json", "Clock.tla/found.json"], "Clock.tla is no folder"),
-        (["check", "--json", "new\n\x1b[2Jfound"], r"new\n\x1b[2Jfound: a report has a name that ends in .json"),
+        (["check", "--json", "Clock.tla/found.json"], "Clock.tla isn't a folder"),
+        (["check", "--json", "new\n\x1b[2Jfound"], r"new\n\x1b[2Jfound: the name of a report must end in .json"),
     ],
 )
 def test_a_file_of_the_user_s_is_not_replaced_and_nothing_is_run(
@@ -595,7 +595,7 @@ def test_a_file_of_the_user_s_is_not_replaced_and_nothing_is_run(
     ended = command(*arguments)
     assert (ended.code, ended.out, asked) == (3, "", [])
     assert said in ended.err
-    if "there already" in said or "name that ends" in said:
+    if "exists already" in said or "must end in" in said:
         assert "--force" in ended.err
     assert {name: (clock / name).read_bytes() for name in own} == own
     assert sorted(clock.iterdir()) == before

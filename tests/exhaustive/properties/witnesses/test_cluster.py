@@ -184,7 +184,7 @@ def test_the_pytest_option_names_the_master(tmp_path: Path, nobody: str) -> None
 
 
 def test_a_shared_folder_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BadInput, match=r"gone isn't a folder: name one that this machine and all workers share"):
+    with pytest.raises(BadInput, match=r"gone isn't a folder: name a folder that this machine and all workers share"):
         cluster.shared_folder(tmp_path / "gone")
     monkeypatch.setenv("STREAMPROOF_SHARED", str(tmp_path))
     assert cluster.shared_folder(None) == tmp_path
@@ -217,7 +217,9 @@ def test_a_worker_that_sees_the_shared_folder_has_no_problem(tmp_path: Path) -> 
 
 def test_a_worker_that_does_not_see_the_shared_folder_says_so(tmp_path: Path) -> None:
     said = cluster._Look(str(tmp_path / "shared" / "streamproof-x")).problem(0)
-    assert said.startswith(f"it can't use the folder {tmp_path}/shared (No such file or directory): name one that")
+    assert said.startswith(
+        f"it can't use the folder {tmp_path}/shared (No such file or directory): name a writable folder that"
+    )
     assert said.endswith("with --shared.")
 
 
@@ -286,7 +288,9 @@ def test_a_master_that_takes_no_application_is_reported_in_one_sentence(
 
 def test_the_python_of_the_workers_must_be_on_this_machine_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", "/opt/nowhere/python")
-    with pytest.raises(BadInput, match=rf"PYSPARK_PYTHON=/opt/nowhere/python: .*link it to this one, {sys.executable}"):
+    with pytest.raises(
+        BadInput, match=rf"PYSPARK_PYTHON=/opt/nowhere/python: .*link it to this Python, {sys.executable}"
+    ):
         cluster.worker_python()
     monkeypatch.delenv("PYSPARK_PYTHON")
     assert cluster.worker_python() == sys.executable

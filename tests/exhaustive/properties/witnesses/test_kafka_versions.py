@@ -84,7 +84,7 @@ def test_reports_name_a_release_that_is_not_the_default() -> None:
 
 def test_an_environment_that_names_no_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(versions.VERSION_VARIABLE, "newest")
-    with pytest.raises(BadInput, match="'newest' is no release"):
+    with pytest.raises(BadInput, match="'newest' isn't a release"):
         version_in_use()
 
 

@@ -117,7 +117,7 @@ def test_booleans_are_read_as_booleans():
         ("<<1,\n  ?>>", 2, 3, "can't read '?>>'"),
         ("1 2", 1, 3, "expected the end"),
         ("", 1, 1, "expected a value"),
-        ('"a\\q"', 1, 1, "no escape"),
+        ('"a\\q"', 1, 1, "the escape"),
         ("1..x", 1, 4, "expected a number"),
         (f"1..{MAX_INTERVAL + 1}", 1, 1, "more than"),
     ],

@@ -217,7 +217,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         {"size_ms": 6},
         "emit is 'update', but Spark's own windowed aggregate emits at best a batch's last change",
     ),
-    ("windowed_table", {"size_ms": 6, "with": "table"}, "with is 'table', but Spark's own windowed aggregate keeps no"),
+    (
+        "windowed_table",
+        {"size_ms": 6, "with": "table"},
+        "with is 'table', but Spark's own windowed aggregate stores no",
+    ),
     ("session_windows", {"gap_ms": 6}, "spark-native doesn't support emit='update'"),
     ("table_table_join", {}, "spark-native has no table_table_join: Spark has no operator with the same meaning"),
 ]

@@ -499,7 +499,7 @@ def delta_run(folder: Path) -> None:
         (lambda run: (run.checkpoint / "offsets/8").unlink(), "offsets/8 is missing: copy the whole"),
         (lambda run: (run.checkpoint / "offsets/3").write_text("v9\n{}\n{}"), "a newer Spark wrote it"),
         (lambda run: (run.checkpoint / "offsets/3").write_text("v1\n"), "is truncated"),
-        (lambda run: (run.checkpoint / "sources/0/2").unlink(), "sources/0/2 is missing, which names files"),
+        (lambda run: (run.checkpoint / "sources/0/2").unlink(), "sources/0/2 is missing, but lists files"),
         (lambda run: next(run.input.glob("*003*")).unlink(), "input clicks can't be read again"),
         (lambda run: shutil.rmtree(run.output / "_spark_metadata"), "give output= a function"),
     ],

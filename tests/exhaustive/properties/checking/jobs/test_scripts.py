@@ -308,7 +308,7 @@ def test_what_is_no_script_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"there is no file .*job\.py"):
         Script(tmp_path / "job.py", {"clicks": CLICKS})
     (tmp_path / "job.ipynb").write_text("{}")
-    with pytest.raises(BadInput, match=r"is no notebook of Jupyter.s format 4: save it by a newer Jupyter"):
+    with pytest.raises(BadInput, match=r"isn't a notebook of Jupyter.s format 4: save it in a newer Jupyter"):
         Script(tmp_path / "job.ipynb", {"clicks": CLICKS})
     (tmp_path / "job.py").write_text("")
     with pytest.raises(BadInput, match=r"reads has no Input for .*job\.py"):
