@@ -1,1 +1,1 @@
-"""Random histories: their draws, their cohorts, and the goals that they cover."""
+"""Random histories: how they are drawn, their cohorts, and their coverage goals."""

@@ -1,7 +1,7 @@
-"""Cohorts: many histories in one Spark query, each under its own key space, all under one clock schedule.
+"""Cohorts: many histories in one Spark query, each with its own key space, all with one clock schedule.
 
-Spark's watermark is global to a query. So a cohort has one clock schedule, its value after every batch; a row under a
-reserved key drives the watermark along it, and every history carries it as heartbeats.
+Spark's watermark is global to a query. So a cohort has one clock schedule, the clock's value after every batch. A row
+under a reserved key drives the watermark along the schedule, and every history carries the schedule as heartbeats.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def clock_schedule(history: History, by_null_keys: bool = False) -> tuple[int, .
 
 
 def clock_before(history: History, batch: int) -> int:
-    """Return the batch clock (ms) in a batch, as the batches before it have left it."""
+    """Return the batch clock (ms) of a batch, which is its value after the previous batches."""
     return clock_schedule(history)[batch - 1] if batch else 0
 
 
@@ -78,7 +78,7 @@ def with_clock_advances(batches: Sequence[Sequence[Record]], schedule: Sequence[
 
 
 def agreed(history: History) -> History:
-    """Return a history with such values that its operator refuses none beside the others."""
+    """Return a history with values that its operator accepts together with the others."""
     agree = registration_of(history.operator).domain.agreed
     if agree is None:
         return history
@@ -87,9 +87,10 @@ def agreed(history: History) -> History:
 
 
 def moved_by_records(history: History) -> History:
-    """Return a history whose records move its clock: no heartbeat goes beyond the records of its batch.
+    """Return a history whose records move its clock: no heartbeat exceeds the records of its batch.
 
-    Every second batch has no heartbeat; the others have one 1 ms below their largest timestamp, if they have records.
+    Every second batch contains no heartbeat; each other batch with records contains a heartbeat 1 ms below their
+    largest timestamp.
     """
     batches: list[list[Line]] = []
     for number, records in enumerate(record_batches(history)):
@@ -100,10 +101,10 @@ def moved_by_records(history: History) -> History:
 
 
 def moved_by_one_each(histories: Sequence[History], generator: Random) -> list[History]:
-    """Return histories of a cohort in which one record of each batch reaches the clock after it, and no other does.
+    """Return a cohort's histories in which exactly one record of each batch reaches the clock after the batch.
 
-    In turn, in a random order, it is a record of the last input, one without a value, and one of the first input, as
-    far as the batch has such records.
+    In random rotation, the record is of the last input, without a value, or of the first input, as far as the batch
+    contains such records.
     """
     inputs = operator_named(histories[0].operator).declare(histories[0].options).inputs
     wishes = generator.sample([inputs[-1], None, inputs[0]], 3)
@@ -125,10 +126,10 @@ def moved_by_one_each(histories: Sequence[History], generator: Random) -> list[H
 
 
 def cohorts_of(histories: Sequence[History], null_keys_alone: bool = True) -> list[tuple[Cohort, list[int]]]:
-    """Put histories that may share a query into cohorts, with each history's index in the input.
+    """Group histories that may share a query into cohorts, with each history's index in the input.
 
-    A history with a null key is alone in its cohort, because a null key has no prefix, unless a layout can tell whose
-    key it is.
+    A history with a null key is alone in its cohort, because a null key has no prefix, unless a layout identifies its
+    history.
     """
     groups: dict[Any, list[int]] = defaultdict(list)
     for index, history in enumerate(histories):
@@ -145,10 +146,10 @@ def cohorts_of(histories: Sequence[History], null_keys_alone: bool = True) -> li
 
 
 def one_cohort(histories: Sequence[History]) -> Cohort:
-    """Put histories into one cohort.
+    """Combine histories into a cohort.
 
     Raises:
-        ValueError: The histories differ in operator, options, clock or clock schedule; none is left out silently.
+        ValueError: The histories differ in operator, options, clock or clock schedule.
     """
     cohorts = cohorts_of(histories)
     if len(cohorts) != 1:
@@ -157,7 +158,7 @@ def one_cohort(histories: Sequence[History]) -> Cohort:
 
 
 def pack(cohort: Cohort, fields: Sequence[Field]) -> list[pa.Table]:
-    """Lay a cohort out as one table a batch.
+    """Convert a cohort to a table for each batch.
 
     Returns:
         Tables with the columns key (string; `00042|a`), timestamp (bigint, ms), order (bigint, the order of arrival
@@ -173,7 +174,7 @@ def pack(cohort: Cohort, fields: Sequence[Field]) -> list[pa.Table]:
         keys: list[str | None] = [WATERMARK_DRIVER]
         inputs = [first_input]
         timestamps = [clock]
-        # The reserved key's row has a value of the column's type: an aggregate would refuse null.
+        # The reserved key's row needs a value of the column's type, because an aggregate could refuse null.
         columns: list[list[Any]] = [[field.for_driver] for field in fields]
         for index, batches in enumerate(batches_of):
             prefixed = partial(prefixed_key, index)
@@ -208,7 +209,7 @@ def _column(batch: int, name: str, values: Sequence[Any], kind: pa.DataType) -> 
 
 
 def unpack(cohort: Cohort, entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Return each history's own entries, under its own keys; the reserved key's entries are left out."""
+    """Return each history's own entries, under its own keys; entries of the reserved key are left out."""
     by_history: list[list[Entry]] = [[] for _ in cohort.histories]
     for entry in entries:
         key = entry.output.key

@@ -1,9 +1,9 @@
 """Coverage goals: histories must meet them before an agreement on these histories counts as conforming.
 
-Beside an operator's own goals there is a goal for each neighbour of a declaration, in which a number is larger or
-smaller by one: on some history the reference must emit something else under the neighbour than under the declaration.
-So a job that is off by 1 ms disagrees with the reference on that history, whatever else it does. The same holds for a
-neighbour that has the right numbers, but closes or drops 1 ms late or early by the clock.
+In addition to an operator's own goals, each neighbour of a declaration is a goal. In a neighbour, a number is larger or
+smaller by one. On some history, the reference must emit a different output for the neighbour. So a job that is off by 1
+ms disagrees with the reference on that history. The same applies to a neighbour with the right numbers that closes or
+drops 1 ms late or early by the clock.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .variety import UNORDERED, variety_goals, variety_met
 EMITTED = "something emitted"
 MOVED, AHEAD = "clock moved by a record before the last", "null key ahead of the clock"
 ATTEMPTS = 20
-"""The most schedules that are tried until all goals are covered; trying needs only the reference."""
+"""The largest number of schedules to try until all goals are covered; a try needs only the reference."""
 
 
 T = TypeVar("T")
@@ -39,15 +39,15 @@ OutputOfKeys: TypeAlias = dict[tuple[int, Key | None], list[Change]]
 
 
 class Neighbour(NamedTuple):
-    """A declaration in which a number is off by one, or a behaviour whose clock is.
+    """A declaration with a number that is off by one, or a behaviour whose clock is off.
 
-    The goal is that its output differs from the output of the original declaration and behaviour.
+    The goal is that the neighbour's output differs from the output of the original declaration and behaviour.
 
     Attributes:
-        goal: The goal's name, for one declaration.
+        goal: The goal's name, for a single declaration.
         pooled: The goal's name for histories of many declarations of an operator.
         options: The options of the neighbour.
-        behaviour: Its behaviour; None for the operator's own.
+        behaviour: The neighbour's behaviour; None: the operator's own.
     """
 
     goal: str
@@ -56,12 +56,12 @@ class Neighbour(NamedTuple):
     behaviour: Callable[[Any, Clock], Behaviour] | None = None
 
     def differs(self, history: History, own: OutputOfKeys) -> bool:
-        """Whether it emits something else over a history than the declaration, which emits `own`."""
+        """Return whether its output for a history differs from `own`, the declaration's output."""
         return emitted(play(replace(history, options=self.options), self.behaviour)) != own
 
 
 class _OffClock:
-    """A clock that is off by some ms at certain times, as an operator with wrong edges would see it."""
+    """A clock that is off by some ms at certain times, as for an operator with wrong edges."""
 
     def __init__(self, clock: Clock, by: int, at: Callable[[int], bool]) -> None:
         self.clock, self.by, self.at = clock, by, at
@@ -80,12 +80,12 @@ class _OffClock:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Histories of one cohort, and the goals that they cover.
+    """Histories of a cohort, and the goals that they cover.
 
     Attributes:
-        histories: The histories; all have one clock schedule.
+        histories: The histories, with the same clock schedule.
         covered: The number of histories that met each goal; a neighbour's goal counts once.
-        missing: The goals that were not met.
+        missing: The unmet goals.
     """
 
     histories: list[History]
@@ -94,10 +94,10 @@ class Drawn:
 
 
 def neighbours(operator: str, options: Mapping[str, Any]) -> list[Neighbour]:
-    """Return the neighbours of a declaration that the operator doesn't refuse.
+    """Return the neighbours of a declaration that the operator accepts.
 
     Raises:
-        BadInput: The declaration itself is refused.
+        BadInput: The operator refuses the declaration itself.
     """
     declaring = operator_named(operator)
     found = []
@@ -139,11 +139,11 @@ def _lies_at(step: int, offset: int, now: int) -> bool:
 
 
 def coverage_goals(registration: Registration, definition: Any, stream_time: bool = False) -> tuple[str, ...]:
-    """Name the goals that histories of a definition must meet: the goals of every operator, and its own.
+    """Return the names of the goals for a definition's histories: the goals of every operator, and its own.
 
     Args:
         registration: The operator's registration.
-        definition: The definition; histories with null keys are among those drawn of it.
+        definition: The definition, whose drawn histories include histories with null keys.
         stream_time: Whether the histories have no cuts, so that some goals are impossible.
     """
     found = ["out of order", "two keys", "null key kept" if keeps_null_keys(definition) else "dropped: null key"]
@@ -157,12 +157,12 @@ def coverage_goals(registration: Registration, definition: Any, stream_time: boo
 
 
 def goals_met(registration: Registration, history: History, played: Played) -> set[str]:
-    """Name the goals that a history met.
+    """Return the names of the goals that a history met.
 
     Args:
         registration: The operator's registration.
         history: The history.
-        played: The reference's play of it.
+        played: The reference's run of the history.
     """
     records = [taken.record for taken in played.accepted]
     found = {f"dropped: {entry.output.reason}" for entry in played.entries if isinstance(entry.output, Dropped)}
@@ -178,7 +178,7 @@ def goals_met(registration: Registration, history: History, played: Played) -> s
 
 
 def clock_goals(registration: Registration, definition: Any) -> tuple[str, ...]:
-    """Name the clock goals of a definition's histories, for histories whose records, not heartbeats, move the clock."""
+    """Return the names of the clock goals of a definition's histories whose records, not heartbeats, move the clock."""
     if not registration.by_clock(definition):
         return ()
     return (MOVED,) if keeps_null_keys(definition) else (MOVED, AHEAD)
@@ -199,12 +199,12 @@ def _clock_goals_met(history: History) -> Iterator[str]:
 
 
 def keeps_null_keys(definition: Any) -> bool:
-    """Whether records without a key are not dropped."""
+    """Return whether records without a key are kept."""
     return getattr(definition, "null_key", "drop") == "keep"
 
 
 def count_goals_met(histories: Iterable[History], played: Iterable[Played] | None = None) -> Counter[str]:
-    """Count the histories that met each goal; `played` is the reference's play of each, if at hand."""
+    """Count the histories that met each goal; `played` is the reference's run of each, if available."""
     histories = list(histories)
     met: Counter[str] = Counter()
     for history, own in zip(histories, map(play, histories) if played is None else played, strict=True):
@@ -213,7 +213,7 @@ def count_goals_met(histories: Iterable[History], played: Iterable[Played] | Non
 
 
 def goals(operator: str, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Name the goals of a cohort under a declaration; histories with null keys are in no cohort."""
+    """Return the names of a cohort's goals for a declaration; cohorts contain no histories with null keys."""
     registration = registration_of(operator)
     return (
         EMITTED,
@@ -229,9 +229,9 @@ def covered_by(
 
     Args:
         histories: The histories.
-        finished: Makes of each history the history that is run, if it has a batch more: the last clock of a history
-            and the clock of that batch then take effect in one batch, so that less shows.
-        played: The reference's play of each history, if at hand.
+        finished: Converts each history to the history that is run, if it contains an additional batch. The last clock
+            then takes effect in the same batch as that batch's clock, so fewer differences show.
+        played: The reference's run of each history, if available.
     """
     played = [play(history) for history in histories] if played is None else played
     found = count_goals_met(histories, played)
@@ -243,7 +243,7 @@ def covered_by(
 
 
 def without_neighbours(covered: Mapping[str, int]) -> Counter[str]:
-    """Return a count of goals without the goals of neighbours, which no single history meets."""
+    """Return counts of goals without the neighbours' goals, which no single history meets."""
     left_out = [goal for goal in covered if goal == EMITTED or goal.endswith((" differ", " differs"))]
     return Counter({goal: count for goal, count in covered.items() if goal not in left_out})
 
@@ -251,11 +251,11 @@ def without_neighbours(covered: Mapping[str, int]) -> Counter[str]:
 def neighbours_shown(
     histories: Sequence[History], played: Sequence[Played] | None = None, only: Collection[str] | None = None
 ) -> Counter[str]:
-    """Count the goals of neighbours that histories of a declaration meet, and the histories that emitted something.
+    """Count the neighbours' goals that histories of a declaration meet, and the histories with output.
 
     Args:
         histories: The histories.
-        played: The reference's play of each, if at hand.
+        played: The reference's run of each, if available.
         only: The goals to count; all by default.
     """
     operator, options = histories[0].operator, histories[0].options
@@ -269,7 +269,7 @@ def neighbours_shown(
 
 
 def emitted(played: Played) -> OutputOfKeys:
-    """Return the output to compare a job with: the changes of each batch and key in order, without dropped records."""
+    """Return the output to compare a job with: the ordered changes of each batch and key, without dropped records."""
     changes: dict[tuple[int, Key | None], list[Change]] = defaultdict(list)
     for entry in played.entries:
         if isinstance(entry.output, Change):
@@ -278,11 +278,11 @@ def emitted(played: Played) -> OutputOfKeys:
 
 
 def fewest_missing(draw: Callable[[int], tuple[T, Sequence[str]] | None]) -> T:
-    """Draw until no goal is missing, `ATTEMPTS` times at most; return the first that misses the fewest goals.
+    """Draw until no goal is missing, at most `ATTEMPTS` times; return the first draw that misses the fewest goals.
 
     Args:
-        draw: Takes the number of the attempt; returns what it has drawn and its missing goals, or, but for the first,
-            None if an attempt before is no worse.
+        draw: Gets the number of the attempt; returns its draw and the missing goals, or, except for the first, None if
+            an earlier attempt is no worse.
     """
     best = draw(0)
     assert best is not None
@@ -303,17 +303,18 @@ def draw_covering(
     batches: int = BATCHES,
     finished: Finish | None = None,
 ) -> Drawn:
-    """Draw a cohort's schedule and histories, under other schedules until all goals are covered; as `fewest_missing`.
+    """Draw a cohort's schedule and histories, with other schedules until all goals are covered; as `fewest_missing`.
 
-    The same for the same arguments.
+    The same arguments draw the same cohort.
 
     Args:
         operator: The operator's name.
-        options: Its options.
+        options: The operator's options.
         count: The number of histories.
         seed: The seed.
         batches: The number of batches of a schedule.
-        finished: Makes of each history the history that is run, if it differs; the returned histories are the drawn.
+        finished: Converts each history to the history that is run, if it differs; the returned histories are the drawn
+            histories.
     """
     wanted = goals(operator, options)
     hardest = [neighbour.goal for neighbour in neighbours(operator, options)]
@@ -322,7 +323,7 @@ def draw_covering(
         schedule = draw_schedule(operator, options, seed * ATTEMPTS + attempt, batches)
         histories = list(draw_histories(HistorySettings(operator, options, schedule), count, seed))
         if attempt and hardest:
-            # Goals that the attempt before missed are checked first: they are likely to be missed again.
+            # Goals that the previous attempt missed are checked first, because they are likely to be missed again.
             run = histories if finished is None else [finished(history) for history in histories]
             if not neighbours_shown(run, only=hardest[:1])[hardest[0]]:
                 return None

@@ -1,7 +1,7 @@
-"""Random histories, drawn as lists of moves; a move names the time that it is near to.
+"""Random histories, drawn as lists of moves; each move names a time near which its record is.
 
-Uniform timestamps would hardly ever fall exactly one gap after a session, or on the close edge. A move therefore names
-an earlier record, or the edge, and a distance. Moves are small integers, and smaller ones mean simpler moves.
+Uniform timestamps would almost never be exactly one gap after a session, or on the close edge. So a move names an
+earlier record, or the edge, and a distance. Moves consist of small integers, and smaller integers are simpler moves.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from .cohorts import agreed, with_clock_advances
 from .values import KEY_SETS, PLAIN, SMALL, VALUE_KINDS, keys_named, kind_named, taken_like
 
 Integer: TypeAlias = Callable[[int, int], int]
-"""Draws an integer between two bounds, both included."""
+"""Draws an integer between two bounds, inclusive."""
 
 SCHEDULE = (30, 38, 75, 90)
-"""The clock (ms) after every batch of a random history, if no schedule is drawn."""
+"""The clock (ms) after every batch of a random history without a drawn schedule."""
 KINDS = 13
 
 
 class Move(NamedTuple):
     """An arrival, relative to earlier arrivals; all fields are small integers, and 0 is the simplest.
 
-    The last two fields matter to operators other than session windows: the input, and how ordinary the record is.
+    The last two fields are for operators other than session windows: the input, and whether the record is ordinary.
     """
 
     kind: int
@@ -51,13 +51,13 @@ class HistorySettings:
     Attributes:
         operator: The operator's name.
         options: Options of the operator, as in a history file.
-        schedule: The clock (ms) after every batch; no record of a batch lies after it.
-        arrivals: The most records of a history.
-        keys: The keys that are drawn from; the first is drawn most often.
-        null_keys: Whether records without a key are drawn too; their histories are run alone.
-        kind: The name of the kind of values, on the inputs that take it; other inputs have the domain's first kind.
-        key_set: The name of the set of keys; another set than the plain one replaces all keys, also those that values
-            name.
+        schedule: The clock (ms) after every batch; no record of a batch is after it.
+        arrivals: The largest number of records of a history.
+        keys: The keys to draw from; the first is drawn most often.
+        null_keys: Whether to draw records without a key too; their histories run alone.
+        kind: The name of the kind of values, on the inputs that accept it; other inputs use the domain's first kind.
+        key_set: The name of the set of keys; a set other than the plain set replaces all keys, including keys in
+            values.
     """
 
     operator: str
@@ -71,19 +71,19 @@ class HistorySettings:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a move needs neither an input nor a choice."""
+        """Return whether a move needs neither an input nor a choice."""
         return registration_of(self.operator).domain.is_plain and not self.null_keys
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The names of the kinds of values that some input takes."""
+        """The names of the kinds of values that some input accepts."""
         domain, definition = registration_of(self.operator).domain, operator_named(self.operator).declare(self.options)
         taken = {name for side in definition.inputs for name in domain.kinds(definition, side)}
         return tuple(name for name in VALUE_KINDS if name in taken)
 
 
 def integers(generator: random.Random) -> Integer:
-    """Return a generator's `randint` for small bounds: the same integers in a third of the time."""
+    """Return a generator's `randint` for small bounds, which draws the same integers three times as fast."""
     bits = generator.getrandbits
 
     def integer(least: int, most: int) -> int:
@@ -114,7 +114,7 @@ def draw_move(integer: Integer, plain: bool = True) -> Move:
 
 
 def history_of(settings: HistorySettings, moves: Sequence[Move], name: str = "history") -> History:
-    """Turn moves into a history under the clock schedule of the settings; every list of moves is one.
+    """Convert moves to a history with the clock schedule of the settings; every list of moves is valid.
 
     Args:
         settings: The settings of the history.
@@ -162,7 +162,7 @@ def history_of(settings: HistorySettings, moves: Sequence[Move], name: str = "hi
 
 
 class _Times(NamedTuple):
-    """The times (ms) that matter to a definition, as its domain has them."""
+    """The times (ms) that matter to a definition, from its domain."""
 
     distances: tuple[int, ...]
     edges: tuple[int, ...]
@@ -170,7 +170,7 @@ class _Times(NamedTuple):
 
 
 def _timestamp(move: Move, times: _Times, schedule: Sequence[int], batch: int, beside: int) -> int:
-    """Return the timestamp (ms) of a move's record: beside another record, or at an edge of the clock."""
+    """Return the timestamp (ms) of a move's record: near another record, or at an edge of the clock."""
     latest, clock = schedule[batch], schedule[batch - 1] if batch else 0
     distance = times.distances[move.jitter % len(times.distances)]
     edge, by = times.edges[move.jitter // 3 % len(times.edges)], move.jitter % 3 - 1
@@ -202,16 +202,17 @@ def _timestamp(move: Move, times: _Times, schedule: Sequence[int], batch: int, b
 
 
 def draw_histories(settings: HistorySettings, count: int, seed: int, mixed: bool = False) -> Iterator[History]:
-    """Draw histories of exactly `settings.arrivals` records, named `h0`, `h1` and so on.
+    """Draw histories of exactly `settings.arrivals` records, with the names `h0`, `h1` and so on.
 
-    The cuts of a history fall evenly at random, so that every batch has its share of records, and some have none.
+    The cuts of a history are uniformly random, so that every batch gets its share of records, and some batches are
+    empty.
 
     Args:
-        settings: The settings that they share.
+        settings: The shared settings.
         count: The number of histories.
-        seed: The seed; the same seed gives the same histories.
-        mixed: Whether each history has its own kind of values and set of keys, in turn; the settings' kind and keys
-            have no effect then, and everything else is drawn as without.
+        seed: The seed; the same seed draws the same histories.
+        mixed: Whether each history gets its own kind of values and set of keys, in turn, instead of the settings';
+            other draws stay the same.
     """
     generator, is_plain = random.Random(seed), settings.is_plain
     integer = integers(generator)
@@ -232,11 +233,11 @@ def _each_varied(settings: HistorySettings, seed: int) -> Iterator[HistorySettin
 
 
 def _in_turn(names: Sequence[str], generator: random.Random) -> Iterator[str]:
-    """Yield names without end, all of them in a random order before any comes again."""
+    """Yield names endlessly; all names occur in a random order before any is repeated."""
     while True:
         yield from generator.sample(names, len(names))
 
 
 def under_stream_time(history: History) -> History:
-    """Return a history's records under stream time, without cuts and heartbeats, as Kafka Streams would meet them."""
+    """Return a history's records under stream time, without cuts and heartbeats, for Kafka Streams."""
     return replace(history, lines=tuple(history.records), clock="stream_time")

@@ -1,7 +1,7 @@
-"""Layouts: the records of a cohort in columns of other types, as users have them, and their output converted back.
+"""Layouts: a cohort's records in columns of other types, as in users' jobs, and the reverse conversion of the output.
 
-`pack` gives a cohort's keys one column of text, its times a bigint, and values of any kind JSON text. A layout gives
-them other types, and undoes that in the output, so that it can be compared with the reference's.
+`pack` gives a cohort's keys a single text column, its times a bigint, and values of any kind JSON text. A layout uses
+other types, and converts the output back, so that it can be compared with the reference's output.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from .cohorts import Cohort
 from .values import FRACTIONS, OF_32_BITS, OF_64_BITS
 
 Parts: TypeAlias = tuple[Any, ...]
-"""The parts of a key, one for each of its columns."""
+"""The parts of a key, one for each key column."""
 NULL_KEY = "∅ no key"
-"""The key that replaces a null key in a history's key space."""
+"""The replacement of a null key in a history's key space."""
 MICROSECONDS = 617
-"""The factor of rows' microseconds within their milliseconds: multiples of it reach each number below 1,000."""
+"""The factor for rows' microseconds within a millisecond: its multiples reach each number below 1,000."""
 OTHER_GROUPS, OTHER_OPTIONS, OTHER_KEYS = "another state_groups", "other options", "keys of another type"
 DECLARATIONS = (OTHER_GROUPS, OTHER_OPTIONS, OTHER_KEYS)
-"""The changed declarations under which a query can't continue from its checkpoint."""
+"""The changed declarations with which a query can't continue from its checkpoint."""
 NOW_MS = 1_700_000_000_000
-"""A time in November 2023 (ms since 1970): such times don't fit 32 bits."""
+"""A time in November 2023 (ms since 1970), because such times need more than 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,10 @@ class KeyParts:
 
     Attributes:
         types: The columns' types.
-        of: Takes a history's index, a key's rank among the keys of the cohort, and their number; returns its parts.
+        of: Gets a history's index, a key's rank among the cohort's keys, and their number; returns the key's parts.
         of_driver: The parts of the reserved key.
-        index: Takes the parts of a key that no history has; returns the index of the history that it seems to be of.
+        index: Gets the parts of a key outside all histories; returns the index of the history that it seems to belong
+            to.
     """
 
     types: tuple[pa.DataType, ...]
@@ -55,9 +56,9 @@ class KeyParts:
     index: Callable[[Parts], int]
 
     def null(self, index: int | None, at: int) -> Parts:
-        """Return the parts of a null key: depending on the record's time (ms) the first part is null, the last, or all.
+        """Return the parts of a null key: by the record's time (ms), the first, the last or all parts are null.
 
-        So it stays the same when a history is asked again alone.
+        So the parts stay the same when a history is run again alone.
         """
         if index is None or at % 3 == 2:
             return (None,) * len(self.types)
@@ -66,7 +67,7 @@ class KeyParts:
         return tuple(parts)
 
     def owner(self, parts: Parts, histories: int) -> int:
-        """Return the index of the history to which unknown key parts seem to belong; 0 if to no history."""
+        """Return the index of the history that unknown key parts seem to belong to; 0 without such a history."""
         try:
             index = self.index(parts)
         except (ValueError, TypeError, AttributeError):
@@ -76,7 +77,7 @@ class KeyParts:
 
 @dataclass(frozen=True)
 class ValueType:
-    """A column's type, and a function from a value's rank among all values of the cohort to its value there."""
+    """A column's type, and a function from a value's rank among the cohort's values to its column value."""
 
     type: pa.DataType
     of: Callable[[int], Any]
@@ -84,30 +85,31 @@ class ValueType:
 
 @dataclass(frozen=True)
 class Layout:
-    """The types of a cohort's columns, and the way in which its operator is called.
+    """The types of a cohort's columns, and the call options of its operator.
 
     Attributes:
-        name: Its name in reports.
+        name: The layout's name in reports.
         keys: The columns of keys, foreign keys and groups.
         value: The column of values of any kind.
-        member: The column of values that are the members of a list.
-        number: The type of values that are whole numbers.
-        kind: The name of the kind of values that are drawn, if the operator takes it.
-        time: The type of event times; `timestamp` and `timestamp_ntz` have microseconds.
-        order: The type of the order of arrival; None for no such column.
+        member: The column of values that are list members.
+        number: The type of whole-number values.
+        kind: The name of the kind of drawn values, if the operator accepts it.
+        time: The type of event times; `timestamp` and `timestamp_ntz` include microseconds.
+        order: The type of the order column; None: no such column.
         time_zone: The time zone of the session.
-        reports_dropped: Whether dropped rows are reported.
-        is_batch: Whether all records are one batch DataFrame rather than a stream.
-        has_null_keys: Whether there are records without a key; one part of their key is null, or all.
-        starts_at_ms: The start of histories that don't depend on the clock; in a batch DataFrame of all but those of
-            windows that start in 1970.
+        reports_dropped: Whether the operator reports dropped rows.
+        is_batch: Whether all records are in a single batch DataFrame instead of a stream.
+        has_null_keys: Whether some records have no key; a part of their key is null, or all parts are.
+        starts_at_ms: The start of histories that don't depend on the clock; in a batch DataFrame, the start of all
+            histories except those with windows that start in 1970.
         starts_at_ms_by_clock: The start of other histories; None: around 1970, before which the clock doesn't move.
-        state_groups: The number of groups over which the state's keys are spread; None: each key has its own state.
-        partitions: The number of shuffle partitions of the query; None for the session's number.
-        crash_in: The batch between whose output and commit the query dies, so that it is restarted from its
-            checkpoint and the batch repeated; None for no crash.
+        state_groups: The number of groups of the state's keys; None: each key has its own state.
+        partitions: The number of shuffle partitions of the query; None: the session's number.
+        crash_in: The batch between whose output and commit the query crashes, so that it restarts from its checkpoint
+            and repeats the batch; None: no crash.
         reads_state: Whether `read_state` reads the state at the end.
-        starts_otherwise: The changed declarations with which the query is started at the end: it must refuse them.
+        starts_otherwise: The changed declarations with which the query is restarted at the end; the operator must
+            refuse them.
     """
 
     name: str
@@ -132,7 +134,7 @@ class Layout:
 
     @property
     def columns(self) -> Columns:
-        """The columns with which the operator is called."""
+        """The columns in the call of the operator."""
         parts = ("",) if len(self.keys.types) == 1 else tuple(f"_{n}" for n in range(len(self.keys.types)))
         return Columns(parts, None if self.order is None else ORDER, self.reports_dropped)
 
@@ -143,12 +145,12 @@ def _texts_around_a_separator(index: int, rank: int, count: int) -> Parts:
 
 
 BEYOND_DOUBLES = 2**53 + 1
-"""From this number on, floats can't tell neighbouring whole numbers apart."""
+"""From this number on, floats can't distinguish consecutive integers."""
 LAST_MICROSECOND = datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)
 
 
 def _struct(rank: int) -> dict[str, Any]:
-    """Make a value of many types; for ranks 0, 3 and so on it has nulls, for 0 empty parts too."""
+    """Return a value of many types; ranks 0, 3 and so on include nulls, and 0 also empty parts."""
     at, has_nulls = LAST_MICROSECOND + timedelta(microseconds=rank), rank % 3 == 0
     parts = [{"part": rank, "at": at}, None, {"part": None, "at": None}]
     return {
@@ -191,7 +193,7 @@ STRUCT = pa.struct(
         ("grid", pa.list_(pa.list_(pa.int32()))),
     ]
 )
-"""A value of all types, with nulls, an empty text, array, map and binary among them."""
+"""A value of all types, including nulls, and an empty text, array, map and binary."""
 
 LAYOUTS = (
     Layout(
@@ -269,20 +271,20 @@ LAYOUTS = (
         starts_at_ms_by_clock=NOW_MS,
     ),
 )
-"""The layouts in which every operator is asked; no time zone changes its clock within a history at these times."""
+"""The layouts in which every operator runs; no time zone changes its clock within a history at these times."""
 
 
 _ORDER = pa.struct([("epoch", pa.int32()), ("offset", pa.struct([("at", pa.int64())]))])
 
 
 class Typed:
-    """The records of one cohort in the columns of a layout.
+    """The records of a cohort in the columns of a layout.
 
     Args:
         layout: The layout.
         cohort: The cohort.
-        fields: Its further columns.
-        tables: The tables that `pack` made of it.
+        fields: The additional columns.
+        tables: The cohort's tables from `pack`.
         starts_at_ms: The start of its times (ms since 1970).
     """
 
@@ -308,7 +310,7 @@ class Typed:
             self.numbers.append(None)
             for index, history in enumerate(cohort.histories):
                 records = [line for line in history.batches[number] if isinstance(line, Record)]
-                # Where a record moves the clock, the reserved key's row doesn't: it would hide that it must.
+                # If a record moves the clock, the reserved key's row doesn't, because it would hide a failure to do so.
                 if any(one.key is not None and one.timestamp == clock for one in records):
                     self.times[first] = before
                 count = len(records)
@@ -348,12 +350,12 @@ class Typed:
         return {repr(_in_utc(value)): text for of in self._values.values() for text, value in of.items()}
 
     def tables(self) -> list[pa.Table]:
-        """Return the records, one table a batch."""
+        """Return the records, as a table for each batch."""
         firsts = accumulate((table.num_rows for table in self.packed), initial=0)
         return [self._typed(table, first) for table, first in zip(self.packed, firsts, strict=False)]
 
     def time_of(self, place: int) -> int | None:
-        """Return the time (ms since 1970) of the row at a place of the cohort's order of arrival."""
+        """Return the time (ms since 1970) of the row at an index of the cohort's order of arrival."""
         return self.times[place] + self.starts_at_ms if 0 <= place < len(self.times) else None
 
     def _typed(self, table: pa.Table, first: int) -> pa.Table:
@@ -393,21 +395,21 @@ class Typed:
         return pc.local_timestamp(pa.array(exact, pa.timestamp("us", self.layout.time_zone)))
 
     def causes(self, table: pa.Table) -> list[int | None]:
-        """Return the place, in the cohort's order of arrival, of the row that set each change off; None for none."""
+        """Return the index, in the cohort's order of arrival, of the row that caused each change; None: no row."""
         causes = table.column("cause").to_pylist()
         if self.layout.order == "struct":
             causes = [None if cause is None else cause["offset"]["at"] for cause in causes]
         return list(causes)
 
     def number_of(self, index: int, cause: int | None) -> int | None:
-        """Return the number (from 0) of a history's record at a place of the cohort's order; below 0: another's."""
+        """Return the index (from 0) of a history's record, by its index in the cohort; negative: another history's."""
         if cause is None:
             return None
         is_own = 0 <= cause < len(self.owners) and self.owners[cause] == index
         return self.numbers[cause] if is_own else -1 - abs(cause)
 
     def read(self, table: pa.Table) -> pa.Table:
-        """Return the output with the keys of the cohort, each null key being `NULL_KEY` of its history."""
+        """Return the output with the cohort's keys; a null key becomes `NULL_KEY` of its history."""
         causes = self.causes(table)
         for name in (KEY, FOREIGN_KEY):
             names = self.layout.columns.of(name)
@@ -426,12 +428,12 @@ class Typed:
             return self.keys.get(parts) or prefixed_key(seems, repr(parts))
         if name != KEY:
             return None
-        # A null key doesn't name its history, but the row that set it off does.
+        # A null key doesn't identify its history, but the row that caused the change does.
         index = None if cause is None or not 0 <= cause < len(self.owners) else self.owners[cause]
         if cause is None or index is None:
             return WATERMARK_DRIVER
         own = [self.layout.keys.null(index, self.times[cause])]
-        if [*self.holds.values()].count("key") > 1:  # of a record without a key, stages may know no key at all
+        if [*self.holds.values()].count("key") > 1:  # a stage may know no key for a record without a key
             own.append((None,) * len(parts))
         return prefixed_key(index, NULL_KEY if parts in own else repr(parts))
 
@@ -446,13 +448,13 @@ class Typed:
 
 
 def moved(window: Window, by_ms: int) -> Window:
-    """Return a window moved by some time (ms); the end of a version that is current stays."""
+    """Return a window moved by some time (ms); the end of a current version stays."""
     start, end = window
     return start + by_ms, end if end == OPEN else end + by_ms
 
 
 def _in_utc(value: Any) -> Any:
-    """Return a value with its timestamps in UTC, and the scale of its decimals as plain text shows it."""
+    """Return a value with its timestamps in UTC, and its decimals in the scale of plain text."""
     match value:
         case datetime() if value.tzinfo is not None:
             return value.astimezone(UTC)
@@ -466,7 +468,7 @@ def _in_utc(value: Any) -> Any:
 
 
 def _in_many_bits(parts: Sequence[Any]) -> Sequence[Any]:
-    """Return a column of a key in which every other zero or NaN has other bits: it is the same key."""
+    """Return a key column in which every second zero or NaN has other bits; the keys stay equal."""
     return [-part if isinstance(part, float) and row % 2 else part for row, part in enumerate(parts)]
 
 

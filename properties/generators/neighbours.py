@@ -1,8 +1,8 @@
-"""The numbers of an operator's options that show when they are off by one, over histories of many definitions.
+"""The numbers of an operator's options whose off-by-one changes the output, over histories of many definitions.
 
-A drawn definition has too few histories for each of its neighbours to show. Instead, each number of the operator,
-smaller and larger, and each kind of edges, earlier and later, must show in a history of some definition: so a job that
-is off by one in that number, whatever the others are, disagrees with the reference on that history.
+A drawn definition has too few histories to show each of its neighbours. Instead, each number of the operator, smaller
+and larger, and each kind of edges, earlier and later, must change the output of a history of some definition. So a job
+that is off by one in that number disagrees with the reference on that history, whatever the other numbers are.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from .coverage import Neighbour, emitted, neighbours
 from .options import draw_definitions
 
 MOST_PLAYS = 2_000
-"""The most histories that are played until a goal is met: a rarer goal counts as missing."""
+"""The largest number of histories to run for a goal: a rarer goal counts as missing."""
 
 _Group: TypeAlias = list[tuple[History, Played]]
 
 
 def neighbour_goals_of(registration: Registration, option_sets: Iterable[Options] | None = None) -> tuple[str, ...]:
-    """Name the goals of an operator's neighbours, such as `a smaller gap_ms differs` or `a clock 1 ms behind differs`.
+    """Return the names of an operator's neighbour goals: `a smaller gap_ms differs`, `a clock 1 ms behind differs`.
 
     Args:
         registration: The operator.
-        option_sets: Its definitions; by default definitions that have each pair of values.
+        option_sets: The operator's definitions; by default definitions that contain each pair of values.
 
     Raises:
-        BadInput: Options are refused.
+        BadInput: The operator refuses options.
     """
     sets = draw_definitions(registration, 0, 0) if option_sets is None else option_sets
     return tuple(dict.fromkeys(one.pooled for options in sets for one in neighbours(registration.name, options)))
@@ -42,15 +42,15 @@ def neighbour_goals_of(registration: Registration, option_sets: Iterable[Options
 def neighbours_met(
     histories: Sequence[History], played: Sequence[Played], most_plays: int = MOST_PLAYS
 ) -> dict[str, History]:
-    """Return the goals of `neighbour_goals_of` that histories of an operator meet, each with a history that meets it.
+    """Return the goals of `neighbour_goals_of` that histories of an operator meet, each with its history.
 
-    A goal is looked for in one history of each definition that has it, then in the next of each, and so on, until it is
-    met. So it is cheap: a few plays a goal, however many histories there are.
+    The search tries a history of each definition with the goal, then the next history of each, and so on, until the
+    goal is met. So each goal needs only a few runs, even with many histories.
 
     Args:
-        histories: Histories of one operator; each has options of its own.
-        played: The reference's play of each.
-        most_plays: The most histories that are played for a goal.
+        histories: Histories of the operator, each with its own options.
+        played: The reference's run of each.
+        most_plays: The largest number of runs for a goal.
     """
     groups: dict[str, _Group] = defaultdict(list)
     for history, own in zip(histories, played, strict=True):
@@ -64,7 +64,7 @@ def neighbours_met(
 
 
 def _showing(of_goal: list[tuple[Neighbour, _Group]], most_plays: int) -> Iterator[History]:
-    """Yield the histories on which a neighbour emits something else, a history of each definition in turn."""
+    """Yield the histories for which a neighbour's output differs, a history of each definition in turn."""
     rounds = zip_longest(*(zip(repeat(neighbour), group, strict=False) for neighbour, group in of_goal))
     in_turn = (one for of_round in rounds for one in of_round if one is not None)
     for neighbour, (history, own) in islice(in_turn, most_plays):

@@ -1,7 +1,7 @@
-"""Options drawn for an operator, so that every value and every legal pair of values comes up.
+"""Options drawn for an operator, so that every value and every legal pair of values occurs.
 
-Most bugs that depend on options depend on two of them, so all pairs find them with a few dozen sets of options; all
-combinations would be thousands. A pair is legal if some legal options have it.
+Most bugs that depend on options depend on two of them. All pairs find them with a few dozen sets of options, instead of
+thousands for all combinations. A pair is legal if some legal options contain it.
 
 Source: Cohen, Dalal, Fredman, Patton: The AETG System, IEEE TSE 23(7), 1997, for the greedy choice.
 """
@@ -23,12 +23,12 @@ from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import Options, Registration
 
 CANDIDATES = 20
-"""The number of legal combinations tried for each drawn set of options; the combination with most new pairs wins."""
+"""The number of legal combinations tried for each drawn set of options; most new pairs win."""
 MOST = 50_000
-"""The most combinations of a space's dependent options that are searched."""
+"""The largest number of combinations of a space's dependent options to search."""
 
 _Item: TypeAlias = tuple[int, int]
-"""An option and one of its values, by their indexes in the space."""
+"""An option and its value, by their indexes in the space."""
 
 
 class _Searched(NamedTuple):
@@ -38,9 +38,9 @@ class _Searched(NamedTuple):
         names: The options, dependent options first.
         values: The values of each option.
         cores: The legal combinations of values of the dependent options, by index.
-        cores_with: The indexes of the cores that have an item of these options, or two items.
+        cores_with: The indexes of the cores that contain an item, or two items, of these options.
         defaults: The default of each option, if it doesn't depend on other options; otherwise `ABSENT`.
-        readings: The values of each option, as a definition holds them.
+        readings: The values of each option in a definition's form.
     """
 
     names: list[str]
@@ -57,7 +57,7 @@ class _Searched(NamedTuple):
 
     @property
     def defaults_drawn(self) -> list[_Item]:
-        """The options that may be left out whatever the others are, each with the value that is its default."""
+        """The options that may be omitted in any combination, each with its default value."""
         return [
             (option, value)
             for option, value in self.items()
@@ -67,7 +67,7 @@ class _Searched(NamedTuple):
         ]
 
     def is_legal(self, *items: _Item) -> bool:
-        """Whether some legal options have an item, or two of different options."""
+        """Return whether some legal options contain an item, or two items of different options."""
         return tuple(item for item in items if item[0] < self.depending) in self.cores_with
 
     def items(self) -> list[_Item]:
@@ -87,19 +87,19 @@ class _Searched(NamedTuple):
 
 
 def draw_definitions(registration: Registration, count: int, seed: int) -> list[Options]:
-    """Draw sets of options of an operator, as in a history file; the same for the same arguments.
+    """Draw sets of options of an operator, in a history file's form; the same arguments draw the same sets.
 
-    The fixed profiles come first, in their order; then sets until every value and every legal pair of values has come
-    up, and each option with a default has been left out; then random sets. All are legal, and no two are the same.
+    The fixed profiles are first, in their order; then sets until every value and every legal pair of values has
+    occurred, and each option with a default has been omitted; then random sets. All sets are legal and different.
     Without a space of options, only the profiles are drawn.
 
     Args:
         registration: The operator.
-        count: The least number of sets, if there are that many; more are drawn until all pairs have come up.
+        count: The minimum number of sets, if possible; more are drawn until all pairs have occurred.
         seed: The seed of the draws.
 
     Raises:
-        BadInput: The space has no legal options, or too many that aren't independent; the message says which.
+        BadInput: The space has no legal options, or too many dependent options; the message says which.
     """
     drawn: list[Options] = [dict(options) for options in registration.profiles.values()]
     if registration.space is None:
@@ -136,13 +136,13 @@ def draw_definitions(registration: Registration, count: int, seed: int) -> list[
 
 
 def option_goals(registration: Registration) -> tuple[str, ...]:
-    """Name the values and the legal pairs of values that may be drawn, as coverage goals of a law.
+    """Return the names of the possible values and legal pairs of values, as coverage goals of a law.
 
-    Such as `options late=own`, `options late=own with emit=close`, and for an option with a default `options late left
-    out`. A value that no legal options have is named too: it stays unmet. Without a space there are no goals.
+    Examples are `options late=own`, `options late=own with emit=close`, and for an option with a default `options late
+    left out`. A value without legal options is named too, and stays unmet. Without a space, the goals are empty.
 
     Raises:
-        BadInput: As `draw_definitions`.
+        BadInput: As for `draw_definitions`.
     """
     return () if registration.space is None else _goals_of(registration.operator, registration.space)
 
@@ -158,12 +158,12 @@ def _goals_of(operator: Operator, space: OptionSpace) -> tuple[str, ...]:
 
 
 def met_by(registration: Registration, options: Options) -> set[str]:
-    """Name the goals of `option_goals` that a set of options meets.
+    """Return the names of the goals of `option_goals` that a set of options meets.
 
-    A default counts as if it were given; a default that depends on other options counts as left out.
+    A default counts as given; a default that depends on other options counts as omitted.
 
     Raises:
-        BadInput: The options are refused, or as `draw_definitions`.
+        BadInput: The options are refused, or as for `draw_definitions`.
     """
     if registration.space is None:
         return set()
@@ -174,7 +174,7 @@ def met_by(registration: Registration, options: Options) -> set[str]:
 
 
 def impossible_values(registration: Registration) -> list[str]:
-    """Name the values in an operator's space that no legal options have, such as `gap_ms=0`."""
+    """Return the names of the values in an operator's space without legal options, such as `gap_ms=0`."""
     if registration.space is None:
         return []
     searched = _searched(registration.operator, registration.space)
@@ -189,7 +189,7 @@ def described(registration: Registration, options: Options) -> str:
 
 @lru_cache(maxsize=64)
 def _searched(operator: Operator, space: OptionSpace) -> _Searched:
-    """Search a space for legal combinations; independent options have their first value meanwhile."""
+    """Search a space for legal combinations, with independent options at their first value."""
     names = [*(name for name in space.values if name not in space.independent), *space.independent]
     values = [space.values[name] for name in names]
     depending = len(names) - len(space.independent)
@@ -238,7 +238,7 @@ def _is_legal(operator: Operator, space: OptionSpace, options: Options) -> bool:
 
 
 def _met(registration: Registration, searched: _Searched, options: Options) -> set[tuple[_Item, _Item]]:
-    """Return the pairs of items that options have, and each item as a pair with itself."""
+    """Return the pairs of items in options, and each item as a pair with itself."""
     definition = registration.declare(options)
     items = []
     for number, (name, readings) in enumerate(zip(searched.names, searched.readings, strict=True)):
@@ -250,13 +250,13 @@ def _met(registration: Registration, searched: _Searched, options: Options) -> s
 
 
 def _same(one: Any, other: Any) -> bool:
-    return bool(type(one) is type(other) and one == other)  # Python takes 1 and true for equal
+    return bool(type(one) is type(other) and one == other)  # 1 equals true in Python
 
 
 def _completed(
     searched: _Searched, target: tuple[_Item, _Item], left: set[tuple[_Item, _Item]], generator: random.Random
 ) -> tuple[int, ...]:
-    """Return legal values for all options that have the target, and many of the pairs that are left."""
+    """Return legal values for all options that contain the target, and many of the remaining pairs."""
     core_items = tuple(dict.fromkeys(item for item in target if item[0] < searched.depending))
     able = searched.cores_with[core_items]
     tried = [searched.cores[number] for number in generator.sample(able, min(CANDIDATES, len(able)))]
@@ -280,7 +280,7 @@ def _at_random(searched: _Searched, generator: random.Random) -> tuple[int, ...]
 
 
 def _written(searched: _Searched, chosen: tuple[int, ...], generator: random.Random) -> Options:
-    """Return options as in a history file; half of the options at their default are left out."""
+    """Return options in a history file's form; half of the options with default values are omitted."""
     options = {}
     for option, value in enumerate(chosen):
         is_default = _same(searched.readings[option][value], searched.defaults[option])

@@ -19,17 +19,17 @@ from .draws import SCHEDULE, HistorySettings, draw_histories
 from .options import impossible_values
 
 FEW = 20
-"""The number of histories of each profile that are played with and without null keys."""
+"""The number of histories of each profile that are run with and without null keys."""
 MANY = 200
-"""The number of histories without any output after which a profile counts as having none."""
+"""The number of histories without output after which a profile counts as having no output."""
 
 
 def register(registration: Registration) -> Registration:
-    """Register an operator of your own, so that history files, generators, witnesses, laws and commands know it.
+    """Register an operator of your own for history files, generators, witnesses, laws and commands.
 
     Raises:
-        BadInput: The name is taken; or the behaviour lacks a method or raises, a definition can't be written into a
-            history file or is refused, the meaning is neither a table nor a stream, or a profile never has any output.
+        BadInput: The name is taken; or the behaviour lacks a method or raises, a definition can't be written to a
+            history file or is refused, the meaning is neither a table nor a stream, or a profile never emits output.
             The message names the place and the remedy.
     """
     add(registration)
@@ -175,7 +175,7 @@ def _is_table(meaning: object) -> bool:
 
 
 def _last_record(history: History) -> Record | None:
-    """Return the record at which a play raises: the last record of the shortest beginning that raises."""
+    """Return the record at which a run raises: the last record of the shortest prefix that raises."""
     for length in range(len(history.lines) + 1):
         try:
             play(replace(history, lines=history.lines[:length]))

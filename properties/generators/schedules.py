@@ -1,8 +1,9 @@
 """Clock schedules for queries of one or many definitions, and the edges of each definition that they hit.
 
-A job that closes a window 1 ms late shows when the clock is exactly at an edge; a job that closes it 1 ms early, when
-the clock is 1 ms before; 1 ms after an edge neither shows. One schedule has too few batches for the edges of many
-definitions, so several are drawn together, one a query: each next value hits the most edges that weren't hit yet.
+A job that closes a window 1 ms late shows when the clock is exactly at an edge. A job that closes it 1 ms early shows
+when the clock is 1 ms before the edge. At 1 ms after the edge, neither shows. A schedule has too few batches for the
+edges of many definitions, so several schedules are drawn together, each for a query. Each next value hits the most
+edges not hit before.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from ..registration.domain import Aligned
 from ..registration.registration import Options, registration_of
 
 OnBoard: TypeAlias = tuple[str, Options]
-"""A definition that rides in a query: the operator's name, and its options."""
+"""A definition in a shared query: the operator's name, and its options."""
 
 BATCHES = 5
-"""The number of batches in the schedule of one definition: a batch costs Spark a second, whatever is in it."""
+"""The number of batches in the schedule of a definition: each batch, even an empty batch, costs Spark a second."""
 FEWEST_BATCHES, MOST_BATCHES = 4, 10
 STEPS = ("still", "one", "near", "distance", "far", "past everything")
-"""The kinds of steps of the clock from one batch to the next, if it doesn't move to an edge."""
+"""The kinds of steps of the clock between batches that don't move to an edge."""
 
 _Goal: TypeAlias = tuple[Aligned, int]
 """An edge, and the clock's distance beyond it (ms): 0, -1 or 1."""
@@ -32,16 +33,16 @@ _PLACES = {0: "at", -1: "1 ms before", 1: "1 ms after"}
 
 
 def edge_goals(on_board: OnBoard) -> tuple[str, ...]:
-    """Name the places of the clock that a definition asks for, such as `clock at the end of a window`.
+    """Return the names of a definition's clock goals, such as `clock at the end of a window`.
 
     For each kind of edges that records don't move, the clock must be at an edge, 1 ms before and 1 ms after. A
-    definition without such edges has no goals: records are drawn around the times that the clock closes.
+    definition without such edges has no goals, because records are drawn around the times that the clock closes.
     """
     return tuple(dict.fromkeys(_text(aligned, by) for aligned in _aligned(on_board) for by in _PLACES))
 
 
 def edges_met(on_board: OnBoard, schedule: Sequence[int]) -> set[str]:
-    """Name the goals of `edge_goals` that a schedule meets; its last value doesn't count, as more may run after it."""
+    """Return the `edge_goals` that a schedule meets; its last value doesn't count, as a batch may follow."""
     hit = _hit(_aligned(on_board), schedule[:-1])
     return {_text(aligned, by) for aligned, by in hit}
 
@@ -49,22 +50,22 @@ def edges_met(on_board: OnBoard, schedule: Sequence[int]) -> set[str]:
 def draw_schedule(operator: str, options: Options, seed: int, batches: int = BATCHES) -> tuple[int, ...]:
     """Draw a clock schedule for a definition: the clock (ms) after every batch.
 
-    Its values never fall. Where edges of the clock are aligned, as the ends of fixed windows are, values lie at, before
-    and after such edges, for each kind of them (three kinds take more batches); elsewhere records are drawn around the
-    edges behind each value. A batch may leave the clock where it is, move it by 1 ms, by less than any distance, or
-    past everything.
+    Its values never decrease. For each kind of fixed edges of the clock, such as the ends of fixed windows, values are
+    at, before and after such edges (three kinds need more batches). For other edges, records are drawn around the edges
+    behind each value. A batch may leave the clock unchanged, move it by 1 ms, by less than any distance, or past
+    everything.
 
     Args:
         operator: The operator's name.
         options: Its options.
-        seed: The seed; the same seed gives the same schedule.
+        seed: The seed; the same seed draws the same schedule.
         batches: The number of batches.
     """
     definition, domain = registration_of(operator).declare(options), registration_of(operator).domain
     generator = random.Random(seed)
     aligned, reach = domain.aligned(definition), domain.reach(definition)
     distances = (*domain.distances(definition), *domain.edges(definition))
-    # A job that is 1 ms late shows when the clock is at an edge, a job that is 1 ms early just before it.
+    # A job that is 1 ms late shows when the clock is at an edge; a job that is 1 ms early, just before the edge.
     around = [(one, by) for one in aligned for by in (0, -1)] + [(one, 1) for one in aligned[:1]]
     batches = max(batches, 2 * len(aligned))
     around = around[:batches]
@@ -85,11 +86,11 @@ def draw_schedule(operator: str, options: Options, seed: int, batches: int = BAT
 
 
 def draw_schedules_for(definitions: Iterable[OnBoard], count: int, seed: int) -> list[tuple[int, ...]]:
-    """Draw the clock (ms) after every batch of queries in which all these definitions ride; the same for the same seed.
+    """Draw the clock (ms) after every batch of queries that share all these definitions, the same for the same seed.
 
-    A schedule has 4 to 10 batches, and its values never fall. About half of them lie at, 1 ms before or 1 ms after
-    edges, where there are any; with the others the clock stays where it is, or moves by 1 ms, by less than any distance
-    that matters to a definition, by such a distance, farther, or past everything.
+    A schedule has 4 to 10 batches, and its values never decrease. About half of them are at, 1 ms before or 1 ms after
+    edges, if edges exist. With the others, the clock stays, or moves by 1 ms, by less than any distance that matters to
+    a definition, by such a distance, farther, or past everything.
 
     Args:
         definitions: The definitions.
@@ -135,7 +136,7 @@ def _times(aboard: Sequence[OnBoard]) -> tuple[list[int], int]:
 
 
 def _least(schedule: Sequence[int], reach: int, generator: random.Random) -> int:
-    """Return the least next value of the clock (ms): the first batch moves it past the longest open state."""
+    """Return the smallest next value of the clock (ms): the first batch moves it past the longest open state."""
     return schedule[-1] if schedule else reach + generator.randint(1, reach)
 
 
@@ -158,26 +159,26 @@ def _moved(kind: str, distances: Sequence[int], near: int, reach: int, generator
 def _at_most_edges(
     edges: Sequence[Aligned], hits: Mapping[_Goal, int], least: int, reach: int, generator: random.Random
 ) -> int:
-    """Return a near clock (ms), at or beside the most edges; edges that were hit least count most."""
+    """Return a nearby clock (ms), at or next to the most edges; edges with the fewest hits count most."""
     values = {
         _next(aligned, by, start)
         for aligned in edges
         for by in _PLACES
         for start in (least, least + generator.randint(0, reach))
     }
-    # Sets have no order: fsum rounds once, so that the sum is the same in any.
+    # Sets are unordered; fsum rounds only once, so the sum is the same in any order.
     worth = {value: fsum(0.1 ** hits[goal] for goal in _hit(edges, (value,))) for value in sorted(values)}
     return generator.choice([value for value in worth if worth[value] == max(worth.values())])
 
 
 def _next(aligned: Aligned, by: int, least: int) -> int:
-    """Return the first value from the least on that is `by` ms beyond an edge."""
+    """Return the first value, at or after the smallest, that is `by` ms beyond an edge."""
     first = aligned.offset + by
     return first + max(0, -(-(least - first) // aligned.step)) * aligned.step
 
 
 def _hit(edges: Iterable[Aligned], values: Iterable[int]) -> set[_Goal]:
-    """Return the edges that some value is at, 1 ms before or 1 ms after."""
+    """Return the edges that some value hits, 1 ms before, exactly, or 1 ms after."""
     return {
         (aligned, by)
         for value in values

@@ -1,7 +1,7 @@
 """Shrink in cohorts: each round tries all smaller candidates in one query.
 
-A Spark query costs seconds whether it carries one candidate or a thousand. So a round doesn't bisect: it tries all
-candidates that are one step simpler at once, and once every choice of up to three records too.
+A Spark query costs seconds for one candidate or a thousand. So a round doesn't bisect: it tries all candidates after
+one simplification step at once, and once also every choice of up to three records.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 SMALL = 3
 MANY = 24
-"""The most records of which every choice of up to `SMALL` records is tried."""
+"""The largest number of records for which every choice of up to `SMALL` records is tried."""
 
 
 class Deadline:
@@ -27,7 +27,7 @@ class Deadline:
         self.at = time.monotonic() + seconds
 
     def is_over(self) -> bool:
-        """Whether the time is over; then candidates are left untried, and `has_stopped` is set."""
+        """Whether the time is up; then candidates are left untried, and `has_stopped` is set."""
         self.has_stopped |= time.monotonic() > self.at
         return self.has_stopped
 
@@ -37,10 +37,10 @@ class Shrinker(Generic[T]):
     """Shrinks histories of one kind.
 
     Attributes:
-        size: Returns a history's size, its number of records first; the smaller history is the simpler one.
-        candidates: Yields a history one step simpler, in each way; where the flag is set, `fewer` is thorough.
-            A candidate that isn't smaller, or equals another, is left out.
-        combined: Takes a history and its candidates that failed, the smallest first; yields further candidates.
+        size: Returns a history's size, its number of records first; the smaller history is simpler.
+        candidates: Yields the histories after each simplification step; with the flag set, `fewer` is thorough. A
+            candidate that isn't smaller, or equals another, is left out.
+        combined: Gets a history and its failing candidates, the smallest first; yields further candidates.
     """
 
     size: Callable[[T], tuple[Any, ...]]
@@ -55,14 +55,14 @@ class Shrinker(Generic[T]):
         at_once: int = 0,
         deadline: Deadline | None = None,
     ) -> T:
-        """Return the smallest history found that fails.
+        """Return the smallest failing history found.
 
         Args:
-            history: A history that fails.
-            fails: Takes a round's candidates, the smallest first; returns for each whether it fails.
-            rounds: The most rounds.
-            at_once: The most candidates that a round tries, spread evenly; 0 for all.
-            deadline: The time after which no round begins.
+            history: A failing history.
+            fails: Gets a round's candidates, the smallest first; returns for each whether it fails.
+            rounds: The maximum number of rounds.
+            at_once: The largest number of candidates of a round, spread evenly; 0 for all.
+            deadline: The time after which no round starts.
         """
         return self.shrink_together([history], lambda asked: [fails(asked[0])], rounds, at_once, deadline)[0]
 
@@ -77,11 +77,11 @@ class Shrinker(Generic[T]):
         """Shrink several histories in lock-step, so that one query serves a round of all of them; as `shrink`.
 
         Args:
-            histories: Histories, each of which fails.
-            fails: Takes each history's candidates, none if it is done; returns for each whether it fails.
-            rounds: As `shrink`.
-            at_once: As `shrink`, of each history.
-            deadline: As `shrink`.
+            histories: The failing histories.
+            fails: Gets each history's candidates, none for a finished history; returns for each whether it fails.
+            rounds: As for `shrink`.
+            at_once: As for `shrink`, for each history.
+            deadline: As for `shrink`.
         """
         running = [self._rounds(history, at_once) for history in histories]
         smallest = [next(steps) for steps in running]
@@ -93,7 +93,7 @@ class Shrinker(Generic[T]):
         return [history for history, _ in smallest]
 
     def _rounds(self, history: T, at_once: int) -> Generator[tuple[T, list[T]], Sequence[bool], None]:
-        """Yield the smallest history that fails with its candidates, and be sent which of these fail."""
+        """Yield the smallest failing history with its candidates, and receive which of these fail."""
         combined: list[T] = []
         thorough_done = False
         while True:
@@ -115,7 +115,7 @@ class Shrinker(Generic[T]):
 
 
 def one_by_one(fails: Callable[[T], bool], deadline: Deadline) -> Callable[[Sequence[T]], list[bool]]:
-    """Return a function for `shrink` that asks about a round's candidates one by one, until one fails."""
+    """Return a function for `shrink` that tries a round's candidates in turn, until one fails."""
 
     def failing(candidates: Sequence[T]) -> list[bool]:
         for index, candidate in enumerate(candidates):

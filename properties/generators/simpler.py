@@ -1,7 +1,8 @@
-"""Simplify values and keys: the steps by which a counterexample shrinks, each towards the simplest.
+"""Simplify values and keys: the steps that shrink a counterexample, each towards the simplest value.
 
-The simplest number is 0, the simplest text and list are empty, the simplest truth value is false, the simplest key is
-`a`. An object keeps its fields, because an operator may read them. Null, a tombstone on a table's input, stays.
+The simplest number is 0, the simplest text and list are empty, the simplest truth value is false, and the simplest key
+is `a`. An object keeps its fields, because an operator may read them. Null stays, because it is a tombstone on a
+table's input.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from string import ascii_lowercase
 from ...reference.core.records import Key, Value
 
 FEW = 8
-"""The most members of a list that are left out and simplified one by one; of a longer list, half of them."""
+"""The largest number of list members that are omitted and simplified one by one; for a longer list, half of them."""
 
 
 def value_size(value: Value) -> int:
-    """Return the size of a value, smaller for a simpler one."""
+    """Return the size of a value, which is smaller for a simpler value."""
     match value:
         case None:
             return 1
-        case int():  # truth values too
+        case int():  # including truth values
             return 2 * abs(value) + (value < 0)
         case float():
             return 2 * ceil(abs(value)) + 1 + (value < 0) if isfinite(value) else 1 << 1100
@@ -30,13 +31,13 @@ def value_size(value: Value) -> int:
         case list():
             return 1 + sum(1 + value_size(member) for member in value)
         case dict():
-            # A field may name a key, and the key "a" is simpler than the empty key.
+            # A field may contain a key, and the key "a" is simpler than the empty key.
             return 1 + sum(2 if member == "" else value_size(member) for member in value.values())
     return 1
 
 
 def key_size(key: Key | None) -> int:
-    """Return the size of a key, smaller for a simpler one: no key, then single letters, then any other text."""
+    """Return the size of a key, smaller for a simpler key: no key, then single letters, then any other text."""
     if key is None or (len(key) == 1 and key in ascii_lowercase):
         return 0 if key is None else 1 + ascii_lowercase.index(key)
     return 1 + len(ascii_lowercase) + value_size(key)

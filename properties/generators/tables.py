@@ -1,4 +1,4 @@
-"""Empty a history's tables: delete every row that they still have, so that no state needs to stay."""
+"""Empty a history's tables: delete every remaining row, so that all state can be removed."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from .cohorts import clock_schedule, record_batches, with_clock_advances
 
 
 def changes_of_rows(history: History, played: Played) -> list[Record]:
-    """Return the changes of the tables of a history whose rows its operator stores until they are deleted.
+    """Return the changes of a history's tables whose rows its operator stores until they are deleted.
 
     Args:
         history: The history.
-        played: The reference's play of it: a dropped record isn't a row.
+        played: The reference's run of the history, because a dropped record isn't a row.
     """
     tables = registration_of(history.operator).tables_stored(played.definition)
     return [accepted.record for accepted in played.accepted if accepted.record.input in tables]
 
 
 def rows_stored(history: History, played: Played) -> list[Record]:
-    """Return the rows that the tables have at the end of a history; arguments as in `changes_of_rows`."""
+    """Return the final rows of a history's tables; arguments as in `changes_of_rows`."""
     rows = {(record.input, record.key): record for record in changes_of_rows(history, played)}
     return [row for row in rows.values() if row.value is not None]
 
@@ -29,7 +29,7 @@ def rows_stored(history: History, played: Played) -> list[Record]:
 def emptied(history: History) -> History:
     """Return a history whose last batch deletes every row of its tables, the earliest rows first.
 
-    A tombstone has its row's timestamp, so that the history has the same clock as before.
+    A tombstone gets its row's timestamp, so that the history keeps its clock.
     """
     batches = record_batches(history)
     batches[-1] += [row._replace(value=None) for row in rows_stored(history, play(history))]

@@ -1,6 +1,6 @@
-"""Kinds of values and sets of keys for histories, beside the small integers and `a`, `b`, `c`.
+"""Kinds of values and sets of keys for histories, in addition to small integers and `a`, `b`, `c`.
 
-A kind makes four values of the small integers that are drawn, the simplest first; a set of keys has three keys, and the
+A kind converts the drawn small integers to four values, the simplest first. A set of keys contains three keys, and the
 first is drawn most often. Both change the contents of a history's records, but not their times.
 """
 
@@ -17,9 +17,9 @@ from ...reference.core.records import Key, Value
 from ...reference.definitions.aggregates import Aggregate
 
 SMALL, EQUAL = "small integers", "all equal"
-"""The kind that is drawn by default; and the kind that shows least."""
+"""The default kind, which reveals the fewest bugs."""
 PLAIN = "plain"
-"""The set of keys that is drawn by default."""
+"""The default set of keys."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class ValueKind:
     """A kind of values.
 
     Attributes:
-        of: Takes a small integer (0 to 3) and the number of the arrival in its history; returns the value.
+        of: Gets a small integer (0 to 3) and the number of the arrival in its history; returns the value.
     """
 
     of: Callable[[int, int], Value]
 
     @property
     def examples(self) -> list[Value]:
-        """Values of the kind: all of them, or the first."""
+        """Return values of the kind: all of them, or the first."""
         return [self.of(small, 4 * turn + small) for turn in range(2) for small in range(4)]
 
 
@@ -46,14 +46,14 @@ VALUE_KINDS: Mapping[str, ValueKind] = {
     SMALL: ValueKind(lambda small, arrival: small),
     "negative integers": _four(0, -1, -2, -3),
     "integers that cancel": _four(0, 1, -1, -2),
-    # 40 of them, twice a history's records, add up to less than 2^63; beyond 2^53 a double knows only even numbers.
+    # The sum of 40 values, twice a history's records, is below 2^63; beyond 2^53 a double represents only even numbers.
     "large integers": _four(2**31, -(2**31) - 1, 2**53 + 1, -(2**57) - 1),
-    # Dyadic, so that sums are exact in any order; some are whole, as 1.0 is, and one is no float at all.
+    # Dyadic fractions, so that sums are exact in any order; some are whole, as 1.0 is, and one is an int.
     "fractions": _four(0.0, 0.5, -1.25, -3),
     EQUAL: _four(1, 1, 1, 1),
     "all different": ValueKind(lambda small, arrival: -arrival - 1 if small % 2 else arrival + 1),
     "text": _four("", "a", "B", "a "),
-    # Two texts that look the same; and two letters that UTF-16 and code points sort differently.
+    # Two texts that look the same; and two letters whose order differs between UTF-16 and code points.
     "text of all scripts": _four("é", "e\u0301", "\uff61", "\U0001f600"),
     "text like other values": _four("0", "null", "1.0", "True"),
     "text with separators": _four('"', "|,\t", "\\", "\n\r"),
@@ -67,10 +67,10 @@ VALUE_KINDS: Mapping[str, ValueKind] = {
 
 OF_32_BITS, OF_64_BITS, FRACTIONS = "integers of 32 bits", "large integers", "fractions"
 COLUMN_KINDS: Mapping[str, tuple[ValueKind, str]] = {
-    # Each fits a column of type int, and the sum of two doesn't.
+    # Each fits an int column, but the sum of two doesn't.
     OF_32_BITS: (_four(2**31 - 1, -(2**31), 2**31 - 2, 1 - 2**31), OF_64_BITS),
 }
-"""Kinds for columns of a type only, each with the kind whose takers take it too."""
+"""Kinds only for typed columns, each with the kind whose consumers accept it too."""
 
 KEY_SETS: Mapping[str, tuple[Key, Key, Key]] = {
     PLAIN: ("a", "b", "c"),
@@ -84,12 +84,12 @@ KEY_SETS: Mapping[str, tuple[Key, Key, Key]] = {
     "JSON": ('["a", "b"]', '"', "null"),
     "long": ("a" * 300, "a" * 299 + "b", "a" * 299),
 }
-"""The sets of keys by name: with our separators, of paths and of JSON, and keys that differ little."""
+"""The sets of keys, by name: with our separators, separators of paths and of JSON, and similar keys."""
 
 
 @cache
 def kinds_taken(aggregate: Aggregate) -> tuple[str, ...]:
-    """Return the names of the kinds of values that an aggregate takes: all values of a kind, in any order."""
+    """Return the names of the kinds of values that an aggregate accepts: all values of a kind, in any order."""
 
     def takes(kind: ValueKind) -> bool:
         try:
@@ -97,7 +97,7 @@ def kinds_taken(aggregate: Aggregate) -> tuple[str, ...]:
                 aggregate.check(value)
             for values in islice(permutations(kind.examples[:4]), 24):
                 aggregate.of("", values)
-        except (BadInput, TypeError):  # an aggregate of a user's may just try
+        except (BadInput, TypeError):  # a user's aggregate may raise
             return False
         return True
 
@@ -105,12 +105,12 @@ def kinds_taken(aggregate: Aggregate) -> tuple[str, ...]:
 
 
 def any_kind(definition: Any, side: str) -> tuple[str, ...]:
-    """Return the names of all kinds of values, for an input whose values aren't used for computing."""
+    """Return the names of all kinds of values, for an input whose values aren't computed with."""
     return tuple(VALUE_KINDS)
 
 
 def kinds_of_aggregate(definition: Any, side: str) -> tuple[str, ...]:
-    """Return the names of the kinds of values that the aggregate of a definition takes."""
+    """Return the names of the kinds of values that a definition's aggregate accepts."""
     return kinds_taken(definition.aggregate)
 
 
@@ -128,7 +128,7 @@ def kind_named(name: str) -> ValueKind:
 
 
 def taken_like(name: str) -> str:
-    """Return the kind whose takers take the named kind too: the kind itself, except for kinds of columns."""
+    """Return the kind whose consumers accept the named kind too: the kind itself, except for kinds of columns."""
     return COLUMN_KINDS[name][1] if name in COLUMN_KINDS else name
 
 

@@ -17,14 +17,14 @@ WIDE, FRACTION = "value beyond 2^31", "value with a fraction"
 
 
 def variety_goals(domain: Domain, definition: Any) -> Iterator[str]:
-    """Name the goals that histories of a definition must meet, whatever kinds of values are drawn."""
+    """Return the names of the goals for a definition's histories, independent of the kinds of drawn values."""
     yield from (UNORDERED, REPEATED)
     if any(_is_carried(domain, definition, side) for side in definition.inputs):
         yield DIFFERENT
 
 
 def kind_goals(domain: Domain, definition: Any) -> Iterator[str]:
-    """Name the goals for the values of a definition, if all kinds of values that it takes are drawn."""
+    """Return the names of the goals for a definition's values, if all accepted kinds of values are drawn."""
     carried = [side for side in definition.inputs if _is_carried(domain, definition, side)]
     kinds = {name for side in carried for name in domain.kinds(definition, side)}
     if OF_64_BITS in kinds:
@@ -34,11 +34,11 @@ def kind_goals(domain: Domain, definition: Any) -> Iterator[str]:
 
 
 def variety_met(domain: Domain, definition: Any, history: History) -> Iterator[str]:
-    """Name the goals that a history of a definition met; records without a key don't count."""
+    """Return the names of the goals that a definition's history met; records without a key don't count."""
     batches = [[record for record in batch if record.key is not None] for batch in record_batches(history)]
     records = [record for batch in batches for record in batch]
     unordered = any(later.timestamp < earlier.timestamp for batch in batches for earlier, later in pairwise(batch))
-    if unordered and history.clock == "batch":  # under stream time there are no batches
+    if unordered and history.clock == "batch":  # stream time has no batches
         yield UNORDERED
     if len({repr(record) for record in records}) < len(records):
         yield REPEATED
@@ -57,13 +57,13 @@ def variety_met(domain: Domain, definition: Any, history: History) -> Iterator[s
 
 
 def _is_carried(domain: Domain, definition: Any, side: str) -> bool:
-    """Whether the records of an input have drawn values, rather than only keys that they name."""
+    """Return whether the records of an input contain drawn values, rather than only names of keys."""
     first, second = _two_values(domain, definition, side)
     return bool(first != second)
 
 
 def _values(domain: Domain, definition: Any, side: str, records: list[Record]) -> list[Value]:
-    """Return the drawn values of an input's records: in an object they are in one of its fields."""
+    """Return the drawn values of an input's records; in an object, a field contains the value."""
     own = [record.value for record in records if record.input == side and record.value is not None]
     first, second = _two_values(domain, definition, side)
     if not isinstance(first, Mapping):
@@ -73,8 +73,8 @@ def _values(domain: Domain, definition: Any, side: str, records: list[Record]) -
 
 
 def _two_values(domain: Domain, definition: Any, side: str) -> tuple[Value, Value]:
-    """Return the contents of an ordinary record of an input for two different values of a kind that it takes."""
+    """Return the contents of an ordinary record of an input for two different values of an accepted kind."""
     kinds = domain.kinds(definition, side)
-    # Two fixed values, not drawn ones: draws of equal values must not excuse themselves.
+    # Two fixed values, because equal draws must not excuse themselves.
     one, other = (0, 1) if SMALL in kinds else kind_named(kinds[0]).examples[:2]
     return domain.value(definition, side, one, 0, 0), domain.value(definition, side, other, 0, 0)

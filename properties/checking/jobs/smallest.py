@@ -51,7 +51,7 @@ def shrunk(
         deadline: When shrinking ends.
     """
     rows = len(history.arrivals)
-    doing(f"{judge.name}: shrinking a history of {rows} rows, {deadline.seconds:.0f} s at most")
+    doing(f"{judge.name}: shrinking: rows: {rows}; at most {deadline.seconds:.0f} s")
     part = narrowed(judge, history, variation, output=output, deadline=deadline)
 
     def differs_alone(candidate: JobHistory) -> bool:

@@ -1,1 +1,1 @@
-"""Histories of a job's own columns: its inputs, and how histories are drawn, packed, shrunk and written."""
+"""Histories of a job's own columns: its inputs, and drawing, packing, shrinking and writing histories."""

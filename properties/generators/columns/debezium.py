@@ -1,7 +1,7 @@
 """Debezium's change events of a table: envelopes with `op`, `before` and `after`, and a tombstone after each delete.
 
-A history has the row that a change writes, whether the change deletes it (`deleted`), and the time of the change
-(`ts_ms`). The envelopes follow from the changes that came before it for its key.
+A history contains the row that a change writes, whether the change deletes the row (`deleted`), and the time of the
+change (`ts_ms`). The envelopes follow from the earlier changes of the key.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .forms.rows import Row
 from .model import Arrival, JobHistory, Source
 
 TIME, DELETED = "ts_ms", "deleted"
-"""The columns that a history has beside the table's: the time of a change, and whether it deletes the row."""
+"""The additional columns of a history: the time of a change, and whether the change deletes the row."""
 COLUMNS = (pa.field(DELETED, pa.bool_(), nullable=False), pa.field(TIME, pa.timestamp("us", "UTC"), nullable=False))
 TIME_KIND = pa.int64()
 
@@ -31,7 +31,7 @@ def envelope(row: Row, columns: Sequence[pa.Field], table: str, op: str, before:
         columns: The table's columns.
         table: The table's name.
         op: `c`, `u`, `d`, or `r` for a row of the first snapshot.
-        before: The row before the change; None: there was none.
+        before: The row before the change; None: no row.
         number: The transaction's number.
     """
     images = [None if image is None else json_of_row(image, columns) for image in (before, None if op == "d" else row)]
@@ -63,7 +63,7 @@ def _object(fields: Mapping[str, str]) -> str:
 
 
 def are_in_order(source: Source, rows: Iterable[Row]) -> bool:
-    """Tell whether the changes of each key arrive in the order of their times; only its latest may come again."""
+    """Return whether the changes of each key arrive in time order; only the latest change may repeat."""
     latest: dict[str, Row] = {}
     seen: set[str] = set()
     for row in rows:
@@ -77,9 +77,9 @@ def are_in_order(source: Source, rows: Iterable[Row]) -> bool:
 
 
 def in_order(history: JobHistory, sources: Iterable[Source]) -> JobHistory:
-    """Return a history with each row's changes in order of time: the log of a database has no others.
+    """Return a history with each row's changes in time order, as in a database's log.
 
-    The times of a row's changes are handed out anew. Of changes that come again only the row's latest does.
+    The times of a row's changes are reassigned. Of repeated changes, only the row's latest stays.
     """
     for source in (source for source in sources if source.is_change_log):
         ordered = iter(_in_order(source, [row for name, row in history.arrivals if name == source.name]))
@@ -111,7 +111,7 @@ def _in_order(source: Source, rows: Sequence[Row]) -> list[Row]:
 
 
 def keep_order(history: JobHistory, varied: JobHistory, sources: Iterable[Source]) -> JobHistory:
-    """Return a history whose rows were moved, with the changes of each row in their first order: a log keeps it."""
+    """Return a history whose rows were moved, with the changes of each row in their original order, as in a log."""
     by_name = {source.name: source for source in sources if source.is_change_log}
     if not by_name:
         return varied
@@ -134,7 +134,7 @@ class ChangeLog:
     Args:
         columns: The table's columns.
         key: The columns of its primary key.
-        table: Its name.
+        table: The table's name.
     """
 
     def __init__(self, columns: Sequence[pa.Field], key: Sequence[str], table: str) -> None:
@@ -146,8 +146,8 @@ class ChangeLog:
     def events(self, row: Row) -> list[bytes | None]:
         """Return the payloads of a change: an envelope, and None, the tombstone, after a delete.
 
-        A row that comes again is sent as it was: delivery is at least once. A delete of a row that isn't there has the
-        row itself as `before`: its insert was compacted away.
+        A repeated row is sent unchanged, because delivery is at least once. A delete of a missing row gets the row
+        itself as `before`, as if its insert had been compacted away.
 
         Args:
             row: The row, with `ts_ms` as a number.
@@ -165,7 +165,8 @@ class ChangeLog:
         if row[DELETED]:
             return [envelope(row, self._columns, self._table, "d", row if before is None else before, number), None]
         self._rows[key] = row
-        # By the row's content, not its key or batch: a shared query changes keys, and cuts must not change the result.
+        # Choose by the row's content, not its key or batch: a shared query changes keys, and cuts must not change the
+        # result.
         content = repr({name: value for name, value in row.items() if name not in self._key})
         op = "u" if before is not None else "r" if is_new and crc32(content.encode()) % 2 else "c"
         return [envelope(row, self._columns, self._table, op, before, number)]

@@ -11,7 +11,7 @@ from ...system.visible import visible
 from .forms.rows import Row
 
 LONGEST = 60
-"""The most characters of a value in a table; the saved history has it whole."""
+"""The largest number of characters of a value in a table; the saved history contains the full value."""
 _UNITS: Sequence[tuple[str, str, int]] = (
     ("d", "day", 86_400_000_000),
     ("h", "hour", 3_600_000_000),
@@ -20,7 +20,7 @@ _UNITS: Sequence[tuple[str, str, int]] = (
     ("ms", "ms", 1_000),
     ("µs", "µs", 1),
 )
-"""Units of time: in short, in words, in microseconds."""
+"""Units of time: abbreviation, word, microseconds."""
 
 
 def shown_row(row: Row) -> str:
@@ -29,22 +29,22 @@ def shown_row(row: Row) -> str:
 
 
 def typed_row(row: Row) -> str:
-    """Return a row as text, with the types of its values: different values may print alike."""
+    """Return a row as text, with the types of its values, because different values may print alike."""
     return ", ".join(f"{visible(name)} {cell(value)} ({type(value).__name__})" for name, value in row.items())
 
 
 def cell(value: Any) -> str:
-    """Return a value as text, cut if it is long."""
+    """Return a value as text, truncated if long."""
     return shortened(shown(value))
 
 
 def shortened(text: str) -> str:
-    """Return a text, cut if it is long."""
+    """Return a text, truncated if long."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 20]}… ({len(text):,} characters)"
 
 
 def shown(value: Any) -> str:
-    """Return a value as text that tells null, text and numbers apart."""
+    """Return a value as text that distinguishes null, text and numbers."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -60,7 +60,7 @@ def shown(value: Any) -> str:
 
 
 def elapsed(time_us: int) -> str:
-    """Return a duration as text, in all the units that it has: `+32m 1ms`."""
+    """Return a duration as text, in all its nonzero units: `+32m 1ms`."""
     sign, rest, parts = "-" if time_us < 0 else "+", abs(time_us), []
     for unit, _, size in _UNITS:
         count, rest = divmod(rest, size)
@@ -69,6 +69,6 @@ def elapsed(time_us: int) -> str:
 
 
 def duration(time_us: int) -> str:
-    """Return a duration in words: in the largest unit of which it is a multiple."""
+    """Return a duration in words, in the largest unit that divides it."""
     unit, size = next((unit, size) for _, unit, size in _UNITS if time_us % size == 0)
     return f"{time_us // size} {unit}{'s' * (time_us != size and unit not in ('ms', 'µs'))}"

@@ -1,6 +1,6 @@
-"""Key spaces: they keep the keys of many histories of a job apart in one query.
+"""Key spaces, which separate the keys of many histories of a job in a shared query.
 
-One column of the key carries the number of the history: text by a prefix (`00042|a`), integers by a range of their own.
+A column of the key carries the number of the history: text by a prefix (`00042|a`), integers by a separate range.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .inputs import ResolvedInput
 from .model import Source
 
 MOST = 99_999
-"""The most histories in one query; their numbers begin at 1, so that a plain key has no number."""
+"""The largest number of histories in a query; history numbers start at 1, so a plain key has no number."""
 STRIDES: Sequence[tuple[pa.DataType, int]] = ((pa.int64(), 1 << 40), (pa.int32(), 1 << 14))
 """The size of a history's range of integers, by type; half of them are negative."""
 ALONE = "its histories then run each in a query of its own"
@@ -40,7 +40,7 @@ class KeySpace:
         """Return a key's value in the key space of a history.
 
         Raises:
-            BadInput: The value is null, or an integer without room in the range.
+            BadInput: The value is null, or an integer outside the range.
         """
         if value is None:
             raise BadInput(f"a null key can't share a query with others': give the keys with keys=[…]; {ALONE}")
@@ -54,7 +54,7 @@ class KeySpace:
         return number * self.stride + value
 
     def unpacked(self, value: Any) -> tuple[int, Any] | None:
-        """Return the number of a history and its own key; None if the value isn't a packed key.
+        """Return the number of a history and its own key; None: the value isn't a packed key.
 
         The key of a record is the key's text as bytes.
         """
@@ -70,14 +70,14 @@ class KeySpace:
         return (number, rest - self.stride // 2) if 0 < number <= MOST else None
 
     def plain(self, row: Row) -> Row:
-        """Return a row whose packed keys are a history's own."""
+        """Return a row with a history's own keys instead of packed keys."""
         carriers = {*self.columns.values()}
         unpacked = {name: self.unpacked(value) for name, value in row.items() if name in carriers}
         return {**row, **{name: both[1] for name, both in unpacked.items() if both is not None}}
 
 
 def why_alone(inputs: Sequence[ResolvedInput]) -> str | None:
-    """Return the reason why the histories of a job can't share a query; None if they can."""
+    """Return the reason why a job's histories can't share a query; None: they can."""
     for given in inputs:
         if given.keys:
             return f"input {given.name} has keys of the user's own"
@@ -89,13 +89,13 @@ def why_alone(inputs: Sequence[ResolvedInput]) -> str | None:
 
 
 def key_space(sources: Sequence[Source]) -> KeySpace:
-    """Choose the key column of a job's inputs that carries the number of a history.
+    """Choose the key column of a job's inputs that carries the history's number.
 
-    Text is preferred to bigint, and bigint to int. In all inputs it is the column of the same name, otherwise of the
-    same position in the key, so that rows that a join brings together stay together.
+    Text is preferred to bigint, and bigint to int. In all inputs, the column has the same name, or else the same
+    position in the key, so that rows that a join matches stay together.
 
     Raises:
-        BadInput: No column of the key can carry the number in all inputs alike.
+        BadInput: No key column can carry the number in all inputs.
     """
     for source in sources:
         if not source.key:
@@ -126,7 +126,7 @@ def key_space(sources: Sequence[Source]) -> KeySpace:
 
 
 def key_family(source: Source, column: str, sources: Iterable[Source]) -> str:
-    """Identify the key columns whose values meet: by their type, and their name or otherwise their position."""
+    """Identify the key columns with common values: by their type, and their name or else their position."""
     kind = source.schema.field(column).type
     everywhere = all(column in other.key for other in sources)
     name = column if everywhere else source.key.index(column)

@@ -1,4 +1,4 @@
-"""The terms of a job's check: its inputs, histories of rows, and the rows that an oracle expects."""
+"""The terms of a job's check: its inputs, histories of rows, and an oracle's expected rows."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from .forms.encoding import Encoding
 
 Comparing: TypeAlias = Literal["batches", "cuts", "end"]
-"""The part that is compared: the rows of each batch, the table after each batch, or the table at the end."""
+"""The compared part: the rows of each batch, the table after each batch, or the table at the end."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A streaming input of a job, as histories are drawn and run.
+    """A streaming input of a job, as drawn and run.
 
     Attributes:
         name: The name of the job's parameter.
         schema: The columns and their types, in order.
-        time: The column of the event time, of a timestamp's type.
+        time: The event-time column, of a timestamp type.
         key: The columns of the key.
-        encoding: The form in which the job is given its rows; None: it is given the rows themselves.
-        null_times: Whether rows may have no event time.
+        encoding: The form of the job's input rows; None: the rows themselves.
+        null_times: Whether rows may lack an event time.
     """
 
     name: str
@@ -41,33 +41,33 @@ class Source:
 
     @property
     def wire_schema(self) -> pa.Schema:
-        """The columns that the job is given."""
+        """The columns of the job's input."""
         return self.schema if self.encoding is None else self.encoding.schema
 
     @property
     def wire_time(self) -> str | None:
-        """The column in which the job is given the event time as a timestamp; None: the job derives it."""
+        """The timestamp column of the event time in the job's input; None: the job derives the event time."""
         return self.time if self.encoding is None else self.encoding.timestamp
 
     @property
     def has_payload(self) -> bool:
-        """Whether the job is given records with a payload that it parses."""
+        """Whether the job gets records with a payload that it parses."""
         return self.encoding is not None and self.encoding.format is not None
 
     @property
     def records_key(self) -> str | None:
-        """The column of the records that has the text of the key's column; None: there is none."""
+        """The column of the records with the key column's text; None: no such column."""
         envelope = None if self.encoding is None else self.encoding.envelope
         return None if envelope is None or self.is_change_log or len(self.key) != 1 else envelope.key or None
 
     @property
     def is_change_log(self) -> bool:
-        """Whether the job is given Debezium's change events of a table."""
+        """Whether the job gets Debezium's change events of a table."""
         return self.encoding is not None and self.encoding.is_change_log
 
     @property
     def grain_us(self) -> int:
-        """The unit of event times in microseconds: each is a multiple of it."""
+        """The unit of event times (µs): each event time is a multiple."""
         return 1 if self.encoding is None else self.encoding.grain_us
 
     def key_of(self, row: Row) -> tuple[Any, ...]:
@@ -75,20 +75,20 @@ class Source:
         return tuple(row[column] for column in self.key)
 
     def time_us(self, row: Row) -> int:
-        """Return a row's event time in microseconds since 1970."""
+        """Return a row's event time (µs since 1970)."""
         return microseconds(row[self.time])
 
     def time_us_of(self, row: Row) -> int | None:
-        """Return a row's event time in microseconds since 1970; None if it has no event time."""
+        """Return a row's event time (µs since 1970); None: the row has no event time."""
         return None if row[self.time] is None else self.time_us(row)
 
     def latest_us(self, batch: Sequence[Arrival]) -> int | None:
-        """Return the largest event time of the source's rows in a batch; None if no row has an event time."""
+        """Return the largest event time of the source's rows in a batch; None: no row has an event time."""
         times = [self.time_us(row) for name, row in batch if name == self.name and row[self.time] is not None]
         return max(times, default=None)
 
     def time_of(self, time_us: int) -> datetime:
-        """Return an event time as rows have it: a multiple of the unit, in UTC, or without a zone by its type."""
+        """Return an event time in the rows' form: a multiple of the unit, in UTC, or without a zone by its type."""
         time = from_microseconds(time_us - time_us % self.grain_us)
         return time if self.schema.field(self.time).type.tz else time.replace(tzinfo=None)
 
@@ -101,13 +101,13 @@ class Arrival(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """A record that arrives on an input, and whose payload can't be read as a row.
+    """A record that arrives on an input with an unreadable payload.
 
     Attributes:
         batch: The index of its batch.
         input: The input.
-        row: The row that it would be.
-        fault: The fault of its payload, such as `truncated`.
+        row: The row that the record would contain without the fault.
+        fault: The payload's fault, such as `truncated`.
     """
 
     batch: int
@@ -122,14 +122,14 @@ class JobHistory:
 
     Attributes:
         batches: The rows of each batch, in order of arrival.
-        clock: The largest event time (microseconds since 1970) that the inputs have seen by the end of each batch, if
-            other rows than the history's move the watermark too; empty if only its own rows do.
-        name: Its name in reports.
-        variation: The invariant that it violates, and how the query is run for it; empty if it is run plainly.
-        seed: The seed of the check that saved it; None: it wasn't saved.
-        unreadable: Records that arrive beside the rows of `batches`, at the end of their batch. No oracle of rows sees
-            them.
-        numbers: The number that a run has given each batch; None: it isn't known. Empty: they are numbered from 0.
+        clock: The inputs' largest event time by the end of each batch (µs since 1970), if rows outside the history move
+            the watermark too; empty if only its own rows do.
+        name: The history's name in reports.
+        variation: The invariant that the history violates, and the query's run options for it; empty for a plain run.
+        seed: The seed of the check that saved the history; None: the history isn't saved.
+        unreadable: The unreadable records, which arrive after the rows of `batches` at the end of their batch. Oracles
+            of rows don't see them.
+        numbers: The number that a run has assigned to each batch; None in it: unknown. Empty: numbers from 0.
     """
 
     batches: tuple[tuple[Arrival, ...], ...]
@@ -152,24 +152,24 @@ class JobHistory:
 
     @property
     def played(self) -> str:
-        """Everything that a query over the history depends on, as text."""
+        """All inputs of a query over the history, as text."""
         return repr((self.batches, self.clock, self.unreadable))
 
     @property
     def used(self) -> int:
-        """The number of batches up to the last one with an arrival, at least one."""
+        """The number of batches up to the last batch with an arrival, at least one."""
         with_rows = [number for number, batch in enumerate(self.batches) if batch]
         return 1 + max([*with_rows, *(one.batch for one in self.unreadable)], default=0)
 
     def times_ms(self, sources: Sequence[Source]) -> list[int]:
-        """Return the largest event time by the end of each batch, in milliseconds since 1970; 0 before the first."""
+        """Return the largest event time by the end of each batch (ms since 1970); 0 before the first."""
         if self.clock:
             return [time_us // 1000 for time_us in self.clock]
         latest = (max((source.latest_us(batch) or 0 for source in sources), default=0) for batch in self.batches)
         return [time_us // 1000 for time_us in accumulate(latest, max)]
 
     def unreadable_in(self, batch: int) -> list[Unreadable]:
-        """Return the unreadable records of a batch; the last batch also has the records of dropped batches."""
+        """Return the unreadable records of a batch; the last batch also includes the records of dropped batches."""
         last = len(self.batches) - 1
         return [one for one in self.unreadable if min(one.batch, last) == batch]
 
@@ -179,11 +179,11 @@ class JobHistory:
         return replace(self, batches=((),) * len(self.batches), unreadable=())
 
     def with_batches(self, batches: Sequence[Sequence[Arrival]]) -> JobHistory:
-        """Return the same history with other batches; with a clock, as many as before."""
+        """Return the same history with other batches; with a clock, the number of batches must stay."""
         return replace(self, batches=tuple(map(tuple, batches)))
 
     def first(self, count: int) -> JobHistory:
-        """Return the history of the first batches alone."""
+        """Return the history of only the first batches."""
         unreadable = tuple(one for one in self.unreadable if one.batch < count)
         first = replace(self, batches=self.batches[:count], clock=self.clock[:count], unreadable=unreadable)
         return replace(first, numbers=self.numbers[:count])
@@ -199,10 +199,10 @@ class Expected:
     """The expected outcome of a history.
 
     Attributes:
-        comparing: The part that `rows` describe.
-        rows: For each batch the rows that it emits (`batches`), or the rows of all batches so far or of the table
-            after it (`cuts`); or one list, of the end (`end`). In no order.
-        at_end: Whether the `batches` are compared only by the table that they make at the end.
+        comparing: The compared part, which `rows` describe.
+        rows: In any order: for each batch its emitted rows (`batches`), or the rows of all batches so far or of the
+            table after it (`cuts`); or a single list, for the end (`end`).
+        at_end: Whether `batches` are compared only by the final table that they fold to.
     """
 
     comparing: Comparing

@@ -1,4 +1,4 @@
-"""Packing: many histories of a job in one query, each under its own key space."""
+"""Packing: many histories of a job in one query, each with its own key space."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from .model import Arrival, JobHistory, Source
 from .wire import Encoder
 
 MOST_ROWS = 300_000
-"""The most rows of a static table after each history has got its own copy."""
+"""The largest number of rows of a static table with a copy for each history."""
 
 
 class UnreadableKey(BadInput):
-    """A row of a shared query's result can't be assigned to a history: then each history runs in its own query."""
+    """A row of a shared query's result can't be assigned to a history, so each history must run in its own query."""
 
 
 def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed: int = 0) -> list[dict[str, pa.Table]]:
-    """Lay histories out as one table for each batch and input, in an order of rows that the seed mixes.
+    """Convert histories to a table for each batch and input, with the rows in an order that the seed shuffles.
 
     Args:
-        histories: The histories, all of one clock schedule, or all without; and with equally many batches.
+        histories: The histories, with equally many batches; all have the same clock schedule, or none has a schedule.
         inputs: The job's inputs.
         seed: The seed of the order of rows.
 
     Raises:
         BadInput: The histories are too many, or can't share a query; or a value doesn't fit its column.
-        ValueError: There are no histories, or they have different clock schedules or numbers of batches.
+        ValueError: No histories are given, or they differ in clock schedule or number of batches.
     """
     schedules = {(history.clock, len(history.batches)) for history in histories}
     if len(schedules) != 1:
@@ -47,7 +47,7 @@ def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed:
 
 
 def tables_alone(history: JobHistory, sources: Sequence[Source]) -> list[dict[str, pa.Table]]:
-    """Lay a history out as a table for each batch and input, with its keys as they are and without other rows."""
+    """Convert a history to a table for each batch and input, with its own keys and without other rows."""
     return _laid_out([history], sources, random.Random(0))
 
 
@@ -76,16 +76,16 @@ def _laid_out(
 def pack_tables(
     tables: Mapping[str, pa.Table], keyed: Mapping[str, str], count: int, sources: Sequence[Source]
 ) -> dict[str, pa.Table]:
-    """Return the static tables; a table with keys has its rows once for each history, under its own keys.
+    """Return the static tables; a keyed table contains its rows once for each history, under its own keys.
 
     Args:
         tables: The tables, by name.
-        keyed: The tables whose rows belong to the keys of histories, each with its column that has the key.
+        keyed: The tables whose rows belong to histories' keys, each with its key column.
         count: The number of histories.
         sources: The job's inputs.
 
     Raises:
-        UnreadableKey: A table is too large for so many histories, or has a key that can't be packed.
+        UnreadableKey: A table is too large for the number of histories, or contains a key that can't be packed.
     """
     found = dict(tables)
     for name, column in keyed.items():
@@ -103,7 +103,7 @@ def pack_tables(
 
 
 def with_own_keys(histories: Sequence[JobHistory], sources: Sequence[Source]) -> list[JobHistory]:
-    """Return histories under the keys that each has in a shared query."""
+    """Return histories with their keys in a shared query."""
     space, found = key_space(sources), []
     for number, history in enumerate(histories, 1):
         arrivals = [Arrival(name, _packed(space, number, name, row)) for name, row in history.arrivals]
@@ -118,7 +118,7 @@ def _packed(space: KeySpace, number: int, name: str, row: Row) -> Row:
 
 
 def _mixed(rows: Sequence[tuple[int, Row]], generator: random.Random) -> list[Row]:
-    """Return the rows in a random order that keeps each history's order of arrival, as if it ran alone."""
+    """Return the rows in a random order that preserves each history's order of arrival, as in a run alone."""
     numbers = [number for number, _ in rows]
     generator.shuffle(numbers)
     waiting: dict[int, deque[Row]] = defaultdict(deque)
@@ -137,16 +137,16 @@ def unpack(
     """Return each history's own rows of a job's output, under its own keys.
 
     Args:
-        rows: The rows that the job has emitted.
-        histories: The histories, as they were packed.
+        rows: The job's emitted rows.
+        histories: The packed histories.
         sources: The job's inputs.
-        keys: The columns of the output that have the key column with a history's number. If there are several, as
-            after an outer join, one that isn't null is enough.
-        of_tables: The keys that each history has in static tables.
+        keys: The output columns of the key column with a history's number. Of several columns, as after an outer join,
+            a single non-null value is enough.
+        of_tables: The keys of each history in static tables.
 
     Raises:
         UnreadableKey: A key isn't a packed key, or a row has no key; the message names it.
-        BadInput: A column of the key is missing.
+        BadInput: A key column is missing.
     """
     space = key_space(sources)
     own = [{*of_tables, *(row[space.columns[name]] for name, row in _rows_of(history))} for history in histories]
@@ -180,14 +180,14 @@ def unpack(
 
 
 def _rows_of(history: JobHistory) -> list[tuple[str, Row]]:
-    """Return the rows of a history by input, with the rows that its unreadable records would be."""
+    """Return the rows of a history by input, including the rows behind its unreadable records."""
     return [*history.arrivals, *((one.input, one.row) for one in history.unreadable)]
 
 
 def _restored(
     rows: Sequence[Row], owners: Sequence[int], own: Sequence[set[Any]], space: KeySpace
 ) -> list[dict[str, Any]]:
-    """Return rows with their histories' own keys, wherever a job has put them: under another name, or within a struct.
+    """Return rows with their histories' own keys at every place in a job's output: under another name, or in a struct.
 
     A text with a packed key's prefix counts as a key. An integer may be in a history's range by chance, so integers of
     a column or field count as keys only if they are keys in every row.

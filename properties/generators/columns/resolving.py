@@ -1,4 +1,4 @@
-"""Resolve the declaration of a job's input: read its schema, its sample and its values, and refuse what doesn't fit."""
+"""Resolve the declaration of a job's input: read its schema, sample and values, and refuse invalid declarations."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from .shapes import RECORDS_TIME, encoded_source
 from .values import examples_of, plain_values, unsupported
 
 SAMPLED = 1000
-"""The most rows of a sample that are drawn from, evenly spread over it; and the most given values and keys."""
+"""The largest number of a sample's rows to draw from, evenly spread; and of given values and keys."""
 DELETES_OF = 20
 """The share of deletes is rounded to twentieths."""
 RESERVED = "__streamproof_"
-"""The prefix of all names that streamproof adds beside a job's own rows."""
+"""The prefix of all names that streamproof adds to a job's own rows."""
 
 
 def resolve_all(inputs: Sequence[Input], seed: int = 0) -> list[ResolvedInput]:
-    """Resolve a job's inputs: their columns, and the values that their rows are drawn from.
+    """Resolve a job's inputs: their columns, and the values for their rows.
 
     Raises:
-        BadInput: There is no input, two have the same name, or no values can be drawn for a column.
+        BadInput: The inputs are empty, two share a name, or a column has no values to draw.
     """
     if not inputs:
         raise BadInput(
@@ -78,15 +78,15 @@ def distinct_names(what: str, names: Sequence[str]) -> None:
 
 
 def resolve(given: Input, seed: int = 0) -> ResolvedInput:
-    """Resolve an input: its columns, and the values that its rows are drawn from.
+    """Resolve an input: its columns, and the values for its rows.
 
     Args:
         given: The input.
         seed: The seed of the draws from strategies.
 
     Raises:
-        BadInput: The schema or the sample can't be read, a column is missing or has an unsuitable type, no value can
-            be drawn for a column, or a given value doesn't fit its column.
+        BadInput: The schema or the sample can't be read, a column is missing or has an unsuitable type, a column has no
+            values to draw, or a given value doesn't fit its column.
     """
     name = given.name
     if not isinstance(name, str) or not name:
@@ -150,7 +150,7 @@ def _share_of_deletes(share: float) -> tuple[bool, ...]:
 
 
 def _some(values: Sequence[Any], seed: str) -> list[Any]:
-    """Return the values, or a part of them if they are many: a range may not fit into memory."""
+    """Return the values, or a part of many values, because a range may not fit into memory."""
     if len(values) <= SAMPLED:
         return list(values)
     return [values[0], values[-1], *random.Random(seed).sample(values, SAMPLED - 2)]
@@ -225,7 +225,7 @@ def _fitted(values: Sequence[Any], column: pa.Field, where: str) -> tuple[Any, .
 
 
 def _same(value: Any, fits: Any) -> bool:
-    # Members of lists and structs are taken as Arrow takes them; and a NaN isn't equal to itself.
+    # Members of lists and structs are compared in Arrow's form; and a NaN isn't equal to itself.
     return isinstance(fits, (list, dict)) or value != value or bool(value == fits)
 
 
@@ -246,7 +246,7 @@ def _pools(given: Input, source: Source, seed: int) -> dict[str, tuple[Any, ...]
                     drawn = examples_of(values, seed)
             except StreamproofError:
                 raise
-            except Exception as error:  # the strategy may call functions of the user's own
+            except Exception as error:  # the strategy may call the user's functions
                 said = f"{type(error).__name__}: {error}".splitlines()[0]
                 raise BadInput(f"{where} can't be drawn from: {said}; change the strategy") from (
                     None if isinstance(error, HypothesisException) else error
@@ -284,12 +284,12 @@ def _real_keys(given: Input, source: Source, seed: int) -> tuple[tuple[Any, ...]
 
 
 def _sample_table(sample: Any) -> pa.Table:
-    """Return a sample with the schema that Spark would give it."""
+    """Return a sample with the schema that Spark would infer."""
     zoned = False
     if isinstance(sample, (str, os.PathLike)):
         path = Path(sample)
         try:
-            # Spark reads timestamps without a zone in a CSV file or pandas in its session's zone; here, in UTC.
+            # Spark reads timestamps without a zone in a CSV file or pandas in its session's zone, which is UTC here.
             zoned = ".csv" in path.suffixes
             table = pyarrow.csv.read_csv(path) if zoned else pyarrow.parquet.read_table(path)
         except (OSError, pa.ArrowException) as error:
@@ -329,7 +329,7 @@ def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
     for column in schema:
         values = table.column(column.name)
         try:
-            # Nanoseconds are cut off: neither Spark nor Python has them.
+            # Nanoseconds are truncated, because neither Spark nor Python supports them.
             columns.append(values.cast(column.type, safe=not pa.types.is_timestamp(column.type)))
         except pa.ArrowException as error:
             raise BadInput(
@@ -346,7 +346,7 @@ def _sample_rows(table: pa.Table, source: Source, from_schema: bool) -> tuple[Ro
         times = pa.array([from_microseconds(0)] * table.num_rows, source.schema.field(source.time).type)
         place = table.schema.get_field_index(source.time)
         table = table.append_column(source.time, times) if place < 0 else table.set_column(place, source.time, times)
-        if source.is_change_log:  # whether a row is deleted is drawn, too
+        if source.is_change_log:  # deletes are drawn too
             table = table.append_column(debezium.DELETED, pa.array([False] * table.num_rows))
     if from_schema:
         table = _cast(table, source.schema)

@@ -1,7 +1,7 @@
-"""Schemas of a job's inputs: from a DDL string, a StructType or an Arrow schema to the Arrow schema that Spark makes.
+"""Schemas of a job's inputs: converts a DDL string, a StructType or an Arrow schema to Spark's Arrow schema.
 
-Plain DDL is read here, so that a mistake shows before Spark has started; Spark's own parser, which needs a session,
-reads everything else.
+Plain DDL is parsed here, so that a mistake shows before Spark has started. Spark's own parser, which needs a session,
+parses all other DDL.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PLAIN_TYPES: dict[str, type[T.DataType]] = {
     "tinyint": T.ByteType,
     "void": T.NullType,
 }
-"""The types without parameters, by each of their names in DDL."""
+"""The types without parameters, by each of their DDL names."""
 DECIMALS = ("decimal", "dec", "numeric")
 TAGS = {b"variant", b"geometry", b"geography"}
 WORD, NUMBER = re.compile(r"[A-Za-z_]\w*"), re.compile(r"\d+")
@@ -52,7 +52,7 @@ class _NotPlain(Exception):
 
 
 def needs_spark(schema: Any) -> bool:
-    """Whether Spark's own parser must read a schema, which needs a Spark session."""
+    """Return whether only Spark's own parser, which needs a session, can read a schema."""
     try:
         if isinstance(schema, str):
             _Ddl(schema).columns()
@@ -101,7 +101,7 @@ def _arrow_field(field: T.StructField) -> pa.Field:
         kept = back.dataType == field.dataType and not _is_tagged(made)
     except PySparkException:
         kept = False
-    if not kept:  # such as a variant, which Arrow has as a struct, and a text with a collation
+    if not kept:  # such as a variant, which is a struct in Arrow, and a text with a collation
         raise BadInput(
             f"the column {field.name!r} has the type {field.dataType.simpleString()}, which Arrow can't "
             f"hand to Spark: give another type, and cast it in the job"
@@ -110,7 +110,7 @@ def _arrow_field(field: T.StructField) -> pa.Field:
 
 
 def _is_tagged(field: pa.Field) -> bool:
-    """Whether a struct within a field stands for a type of Spark's that Arrow doesn't have."""
+    """Return whether a struct within a field stands for a Spark type that Arrow lacks."""
     if TAGS & set(field.metadata or ()):
         return True
     return any(_is_tagged(field.type.field(index)) for index in range(field.type.num_fields))
@@ -145,7 +145,7 @@ def _of_ddl(text: str) -> T.DataType:
 
 
 class _Ddl:
-    """Reads columns of plain types, arrays, maps and structs; other DDL isn't plain."""
+    """Parses columns of plain types, arrays, maps and structs; other DDL isn't plain."""
 
     def __init__(self, text: str) -> None:
         self.tokens: deque[str] = deque(TOKEN.findall(text))
@@ -200,13 +200,13 @@ class _Ddl:
         return T.DecimalType(precision, scale)
 
     def _next(self, kind: re.Pattern[str]) -> str:
-        """Take the next token, which must be of the given kind."""
+        """Consume the next token, which must be of the given kind."""
         if not self.tokens or not kind.fullmatch(self.tokens[0]):
             raise _NotPlain
         return self.tokens.popleft()
 
     def _took(self, *tokens: str) -> bool:
-        """Take tokens if they are the next ones."""
+        """Consume the given tokens if they are next."""
         if tuple(token.lower() for token in islice(self.tokens, len(tokens))) != tokens:
             return False
         for _ in tokens:

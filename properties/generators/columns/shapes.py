@@ -1,4 +1,4 @@
-"""Read the form of a source's rows from its Input, and refuse forms that no source has."""
+"""Read the form of a source's rows from its Input, and refuse forms that no source uses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .inputs import Input
 from .model import Source
 
 RECORDS_TIME = "timestamp"
-"""The column of the time by which rows arrive, where they have no event time; Kafka's records have it as their own."""
+"""The arrival-time column of rows without an event time; the records' own timestamp in Kafka."""
 _FORMATS = get_args(Format)
 _VALUES = ("json", JSON_ARRAY, "csv", "text", DEBEZIUM)
 AVRO: Any = "avro"
@@ -32,13 +32,14 @@ def encoded_source(
 
     Args:
         given: The user's Input.
-        schema: The columns that it declares.
-        time: The column of the event time; if that is the time of arrival, it isn't in the schema.
+        schema: The declared columns.
+        time: The event-time column; an arrival time isn't in the schema.
         key: The columns of the key.
-        place: The place of the event time within a struct, as the job is given it; None: it is a column.
+        place: The place of the event time within a struct of the job's input; None: the event time is a column.
 
     Raises:
-        BadInput: A share is out of its range, the event time has no such form, or no payload can have the columns.
+        BadInput: A share is out of its range, the event time can't have this form, or no payload can contain the
+            columns.
     """
     _check_shares(given)
     if given.value == DEBEZIUM:
@@ -61,7 +62,7 @@ def encoded_source(
 
 
 def _change_log(given: Input, schema: pa.Schema, key: tuple[str, ...]) -> Source:
-    """Return a source of Debezium's change events: the table's columns, whether a row is deleted, and when."""
+    """Return a source of Debezium's change events: the table's columns, the delete flag, and the time."""
     if not key:
         raise BadInput(f"value={DEBEZIUM!r} needs the table's primary key: name its columns, key=…")
     if taken := [column.name for column in debezium.COLUMNS if column.name in schema.names]:

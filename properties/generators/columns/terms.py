@@ -1,7 +1,7 @@
-"""The expressions of a job's comparisons: what they are on a row, and for which values of a column they are a constant.
+"""The expressions in a job's comparisons: evaluate them on a row, and solve them for a column's values.
 
-A term stands for an expression of Spark's, under the name of its class. Only the expressions that rows of many jobs are
-compared by are known; for any other no outcome is.
+A term stands for a Spark expression, under the name of its class. Only expressions in many jobs' comparisons are
+supported; other expressions have no result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .forms.rows import EPOCH, Row, microseconds
 
 COLUMN, CONSTANT = "Column", "Constant"
 MAX_TEXT = 1000
-"""The length of the longest text that is made for a comparison of lengths."""
+"""The maximum length of a text drawn for a comparison of lengths."""
 _ORDERS: Mapping[str, tuple[str, Callable[[Any, Any], bool]]] = {
     "EqualTo": ("=", operator.eq),
     "EqualNullSafe": ("<=>", operator.eq),
@@ -48,9 +48,9 @@ _SAME = (
     *("Between", "Nvl", "Extract", "ParseToTimestamp", "ParseToDate", "TryDivide", "TryAdd"),
     *("TrySubtract", "TryMultiply"),
 )
-"""Expressions that are their first child: Spark keeps what they stand for as a child."""
+"""Expressions that equal their first child: Spark keeps the replaced expression as a child."""
 _AGGREGATES = ("AggregateExpression", "Sum", "Max", "Min", "Average", "First", "Last")
-"""Aggregates that reach a number if a row has it."""
+"""Aggregates that reach a number if a row contains it."""
 _PARTS: Mapping[str, Callable[[Any], int]] = {
     "Hour": lambda time: int(time.hour),
     "Minute": lambda time: int(time.minute),
@@ -72,11 +72,11 @@ _SQL_NAMES = {"DayOfMonth": "day", "Average": "avg"}
 
 
 FAILURES = (ArithmeticError, ValueError, TypeError, LookupError, AttributeError, re.error)
-"""The errors of an expression on a value that it doesn't take."""
+"""The errors of an expression on an invalid value."""
 
 
 class Unknown(Exception):
-    """An expression, or a value of it, that isn't known here."""
+    """An expression, or a value of it, is unsupported."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Term:
         kind: The name of its class in Spark, or `COLUMN` or `CONSTANT`.
         children: Its children.
         value: The name of a column, the value of a constant, the type of a cast or the name of a field.
-        zone: The time zone that it reads times in.
+        zone: The time zone in which the term reads times.
     """
 
     kind: str
@@ -103,12 +103,12 @@ class Term:
 
     @property
     def kinds(self) -> set[str]:
-        """Its class, and those of all terms within it."""
+        """The class names of the term and all its subterms."""
         return {self.kind}.union(*(child.kinds for child in self.children))
 
     @property
     def has_time_parts(self) -> bool:
-        """Whether it takes a part of a time, such as its hour."""
+        """Return whether the term extracts a part of a time, such as its hour."""
         return not self.kinds.isdisjoint({*_PARTS, "DateFormatClass"})
 
 
@@ -116,7 +116,7 @@ def outcome(comparison: Term, row: Row) -> bool | None:
     """Return whether a comparison is true on a row; None: it is null, or fails.
 
     Raises:
-        Unknown: An expression in it isn't known here.
+        Unknown: An expression in the comparison is unsupported.
     """
     try:
         found = evaluate(comparison, row)
@@ -126,10 +126,10 @@ def outcome(comparison: Term, row: Row) -> bool | None:
 
 
 def evaluate(term: Term, row: Row) -> Any:
-    """Return what an expression is on a row; None: null.
+    """Return the value of an expression on a row; None: null.
 
     Raises:
-        Unknown: It isn't known here.
+        Unknown: The expression is unsupported.
     """
     if term.kind == COLUMN:
         return row[term.value]
@@ -209,17 +209,17 @@ def _half_up(number: Fraction, scale: int) -> Fraction:
 
 
 def pattern_of(pattern: str) -> re.Pattern[str]:
-    """Return a regular expression, if Python reads it as Java does.
+    """Return a regular expression, if Python reads it in the same way as Java.
 
     Raises:
-        re.error: Python doesn't read it.
+        re.error: Python can't parse the pattern.
     """
-    with warnings.catch_warnings(action="ignore"):  # a pattern is written for Java
+    with warnings.catch_warnings(action="ignore"):  # the pattern is in Java's syntax
         return re.compile(pattern)
 
 
 def _comparable(value: Any) -> Any:
-    return Fraction(value) if isinstance(value, Decimal) else value  # Python compares no decimal with a fraction
+    return Fraction(value) if isinstance(value, Decimal) else value  # Python can't compare a decimal with a fraction
 
 
 def _text(value: Any) -> str:
@@ -279,7 +279,7 @@ def _decimal(number: Fraction) -> Decimal:
 
 
 def constants_of(comparison: Term) -> list[Any]:
-    """Return the constants that a comparison compares with."""
+    """Return the constants in a comparison."""
     found = []
     for child in comparison.children:
         if not child.columns:
@@ -288,12 +288,12 @@ def constants_of(comparison: Term) -> list[Any]:
 
 
 def compared(comparison: Term) -> Term:
-    """Return the child of a comparison that has columns."""
+    """Return the child of a comparison that contains columns."""
     return next(child for child in comparison.children if child.columns)
 
 
 def is_comparison(term: Term) -> bool:
-    """Whether a term compares an expression of columns with constants, which are known."""
+    """Return whether a term compares an expression of columns with known constants."""
     if term.kind not in COMPARISONS or len([child for child in term.children if child.columns]) != 1:
         return False
     if term.kind in ("In", *_OF_TEXT) and not term.children[0].columns:
@@ -305,9 +305,9 @@ def is_comparison(term: Term) -> bool:
 
 
 def solutions(term: Term, target: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield values of columns for which an expression is, or is near, a value: each with the column.
+    """Yield column values for which an expression equals, or almost equals, a value, each with the column.
 
-    Numbers are fractions. An expression that can't be solved has none.
+    Numbers are fractions. An expression that can't be solved yields no values.
     """
     if isinstance(target, (int, float, Decimal)) and not isinstance(target, bool):
         target = Fraction(target)
@@ -345,7 +345,7 @@ def solutions(term: Term, target: Any) -> Iterator[tuple[Any, Any]]:
 
 def _solved_by_inverse(term: Term, target: Fraction) -> Iterator[tuple[Any, Any]]:
     left, right = term.children[:2]
-    if left.columns and right.columns:  # as if the other were zero, or one
+    if left.columns and right.columns:  # as if the other operand were zero, or one
         for side in (left, right):
             yield from solutions(side, target)
         return
@@ -365,11 +365,11 @@ _INVERSES: Mapping[str, Callable[[Fraction, Fraction, bool], list[Fraction]]] = 
     "Remainder": lambda target, constant, is_left: [target + constant, target] if is_left else [],
     "Pmod": lambda target, constant, is_left: [target + constant, target] if is_left else [],
 }
-"""For each operation the values of the one side for which it is a target, if the other side is a constant."""
+"""For each operation, the values of one side that reach a target, if the other side is a constant."""
 
 
 def texts_for(comparison: Term, pattern: str) -> list[str]:
-    """Return texts that a pattern of a comparison matches; of an equality the text itself."""
+    """Return texts that match a comparison's pattern; for an equality, the text itself."""
     if comparison.kind == "Like":
         plain = re.sub(r"\\(.)|%|_", lambda found: found[1] or {"%": "", "_": "x"}[found[0]], pattern)
         longer = re.sub(r"\\(.)|%|_", lambda found: found[1] or {"%": "xy", "_": "x"}[found[0]], pattern)
@@ -424,12 +424,12 @@ def shown_negated(comparison: Term) -> str:
 
 
 def is_order(comparison: Term) -> bool:
-    """Whether a comparison is by `<`, `<=`, `>` or `>=` of a column itself."""
+    """Return whether a comparison is by `<`, `<=`, `>` or `>=` on a plain column."""
     return comparison.kind in _ORDERS and not comparison.kind.startswith("Equal") and is_plain(compared(comparison))
 
 
 def is_plain(term: Term) -> bool:
-    """Whether a term is a column, maybe cast."""
+    """Return whether a term is a column, with or without a cast."""
     return term.kind == COLUMN or (term.kind in (*_SAME, "Cast") and bool(term.children) and is_plain(term.children[0]))
 
 

@@ -1,7 +1,7 @@
-"""Values of any type that a column can have: in kinds of about four, so that equal values meet in a small history.
+"""Values of any column type: in kinds of about four values, so that equal values occur in a small history.
 
-Forty numbers add up without overflow, and fractions are dyadic: sums are exact in any order. NaN and the negative zero
-aren't among them, because systems differ in what they equal. `constants` has values around the constants of a job.
+Forty numbers add up without overflow, and fractions are dyadic, so sums are exact in any order. NaN and the negative
+zero are left out, because systems compare them differently. `constants` draws values around a job's constants.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
 
 ColumnValues: TypeAlias = tuple[Any, ...]
-"""Values that a column has in one history."""
+"""The values of a column in one history."""
 
 EXAMPLES = 30
-"""The number of values that are drawn from a user's strategy."""
+"""The number of values to draw from a user's strategy."""
 TERMS = 64
-"""The number of values of a number's type that add up without overflow."""
+"""The number of a numeric type's values that add up without overflow."""
 
 TEXTS: Sequence[ColumnValues] = (
     ("x", "y", "z", ""),
     ("a", "A", "a ", " a"),
-    # Two texts that look the same; and two letters that UTF-16 and code points sort differently.
+    # Two texts that look the same; and two letters whose order differs between UTF-16 and code points.
     ("é", "e\u0301", "\uff61", "\U0001f600"),
     ("0", "null", "1.0", "-3"),
     ('"', "|,\t", "\\", "\n"),
@@ -45,7 +45,7 @@ NUMBER_KEYS: Sequence[ColumnValues] = ((1, 2, 3), (0, -1, 1), (10, 7, 100))
 
 
 def unsupported(kind: pa.DataType) -> pa.DataType | None:
-    """Return the type, or the type within it, that isn't supported here; None if all are supported."""
+    """Return the unsupported type, or unsupported type within the type; None: all are supported."""
     nested = (
         [kind.key_type, kind.item_type]
         if pa.types.is_map(kind)
@@ -61,10 +61,10 @@ def kinds(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
 
     Args:
         kind: The type.
-        around: The time around which dates and timestamps are.
+        around: The time near which dates and timestamps are.
     """
     if pa.types.is_map(kind):
-        # A map's keys are its own; a null among them is refused by Spark.
+        # A map uses its own keys; Spark refuses a null key.
         pairs = zip(kinds(kind.key_type, around), cycle(kinds(kind.item_type, around)), strict=False)
         return [_maps(keys, items) for keys, items in pairs]
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -75,7 +75,7 @@ def kinds(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
 
 
 def key_kinds(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
-    """Return kinds of keys of a type: three that differ, the plainest first."""
+    """Return kinds of keys of a type: three different keys, the plainest first."""
     if pa.types.is_string(kind):
         return list(TEXT_KEYS)
     if pa.types.is_integer(kind):
@@ -94,14 +94,14 @@ def _plain_kinds(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
 
 def _integers(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
     large: int = 2 ** (kind.bit_width - 1) // TERMS
-    # Beyond 2^53 a double knows only even numbers, beyond 2^31 an int none.
+    # Beyond 2^53 a double represents only even numbers; beyond 2^31 an int represents none.
     beyond = [number for number in (2**53 + 1, 2**31, -(2**31) - 1, large, -large) if abs(number) <= large]
     found = [(1, 2, 3, 5), (0, 1, -1, 2), (0, -1, -2, -3), tuple(beyond[:4])]
     return [tuple(number for number in numbers if abs(number) <= large) or (0, 1) for numbers in found]
 
 
 def _decimals(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
-    # Spark adds decimals up in ten digits more, where there are so many.
+    # Spark adds decimals with ten more digits, where possible.
     unit, large = 10**kind.scale, (10**kind.precision - 1) // (1 if kind.precision <= 28 else TERMS)
     found = [
         (unit, 2 * unit, unit // 2, 5 * unit + unit // 4),
@@ -143,7 +143,7 @@ _PLAIN: Sequence[
     (pa.types.is_time64, ((time(0), time(12, 30), time(23, 59, 59, 999_999)),)),
     (pa.types.is_null, ((None,),)),
 )
-"""The kinds of values of each plain type, or a function that makes them of the type and a time."""
+"""The kinds of values of each plain type, or a function that creates them from the type and a time."""
 
 
 def _lists(of: ColumnValues, nullable: bool) -> ColumnValues:
@@ -168,7 +168,7 @@ def _structs(fields: Sequence[pa.Field], around: datetime) -> list[ColumnValues]
         made = {}
         for shift, (field, found) in enumerate(zip(fields, of, strict=True)):
             values = found[which % len(found)]
-            # The fourth of them has a null in the last field that takes one.
+            # The fourth value contains a null in its last nullable field.
             null = field.nullable and number == 3 and shift == len(fields) - 1
             made[field.name] = None if null else values[(number + shift) % len(values)]
         return made
@@ -177,12 +177,12 @@ def _structs(fields: Sequence[pa.Field], around: datetime) -> list[ColumnValues]
 
 
 def drawn_kind(generator: random.Random, found: Sequence[ColumnValues]) -> ColumnValues:
-    """Draw a kind: the plainest one time in two."""
+    """Draw a kind: the plainest kind in half of the cases."""
     return found[0] if generator.random() < 0.5 else generator.choice(found)
 
 
 def examples_of(strategy: st.SearchStrategy[Any], number: int) -> list[Any]:
-    """Draw different values from a Hypothesis strategy, its simplest first; the same for the same number."""
+    """Draw different values from a Hypothesis strategy, its simplest first; the same number draws the same values."""
     found: list[Any] = []
 
     @seed(number)
@@ -203,14 +203,14 @@ def examples_of(strategy: st.SearchStrategy[Any], number: int) -> list[Any]:
 
 
 def plain_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """Return the values of an Arrow array as rows have them: maps as dicts, timestamps with a zone in UTC."""
+    """Return the values of an Arrow array in the rows' form: maps as dicts, timestamps with a zone in UTC."""
     convert = _conversion(array.type)
     values: list[Any] = array.to_pylist()
     return values if convert is None else [None if value is None else convert(value) for value in values]
 
 
 def _conversion(kind: pa.DataType) -> Callable[[Any], Any] | None:
-    """Return the function that converts a value of Arrow's, never null, to a row's; None if none has to."""
+    """Return the function that converts a non-null Arrow value to a row's value; None: no conversion is needed."""
     if pa.types.is_timestamp(kind) and kind.tz:
         return lambda value: value.astimezone(UTC)
     if pa.types.is_map(kind):

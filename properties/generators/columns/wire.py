@@ -1,6 +1,7 @@
-"""The wire form of a source: its rows as the job is given them, such as Kafka's records with a payload of JSON.
+"""The wire form of a source: its rows in the form of the job's input, such as Kafka's records with a payload of JSON.
 
-A history has rows of the Input's columns, and oracles see these. They are encoded where the tables of a query are made.
+A history contains rows of the Input's columns, and oracles see these rows. They are encoded when a query's tables are
+created.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _table(name: str, schema: pa.Schema, rows: Sequence[Row]) -> pa.Table:
 
 
 class Encoder:
-    """Makes the tables of a query, batch by batch; offsets continue from batch to batch.
+    """Creates the tables of a query, batch by batch; offsets continue from batch to batch.
 
     Args:
         source: The source.
@@ -65,16 +66,16 @@ class Encoder:
     def table(
         self, rows: Sequence[Row], unreadable: Sequence[tuple[Row, str]] = (), clock_us: int | None = None
     ) -> pa.Table:
-        """Return the rows of a batch as the job is given them.
+        """Return the rows of a batch in the form of the job's input.
 
         Args:
             rows: The rows.
-            unreadable: The records that arrive after them, each with the fault of its payload.
-            clock_us: The event time that is reached by the end of the batch, when Kafka appends its records; None:
-                the largest of its rows so far.
+            unreadable: The records that arrive after the rows, each with the fault of its payload.
+            clock_us: The largest event time by the end of the batch (µs), at which Kafka appends its records; None: the
+                largest event time of the rows so far.
 
         Raises:
-            BadInput: A value doesn't fit its column, or a function of the user's doesn't make a payload of a row.
+            BadInput: A value doesn't fit its column, or the user's function can't convert a row to a payload.
         """
         source, encoding = self.source, self.source.encoding
         if encoding is None:

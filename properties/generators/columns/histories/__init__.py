@@ -1,1 +1,1 @@
-"""Histories of a job's columns: how they are drawn, which goals they cover, shrunk and written."""
+"""Histories of a job's columns: drawing, coverage goals, shrinking and writing."""

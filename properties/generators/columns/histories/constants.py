@@ -1,7 +1,7 @@
-"""Values around the constants that a job compares its columns with, so that histories reach both sides of each limit.
+"""Values around the constants in a job's comparisons, so that histories reach both sides of each limit.
 
-Some histories have such values in place of those of their types, and times at which a part of a time changes, such as
-the hour. All other histories are as they would be without constants.
+Some histories contain such values instead of their types' values, and times at which a part of a time, such as the
+hour, changes. All other histories are the same as without constants.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ from ..values import TERMS, ColumnValues, examples_of, plain_values
 SHARE = 0.4
 """The share of histories with values around constants."""
 OF_COLUMN = 0.75
-"""The share of columns, in these histories, that have them."""
+"""The share of columns with such values, in these histories."""
 OF_FUNCTION = 0.5
-"""The same for a column that only constants in the code of functions are known for."""
+"""The same share for a column with constants only from the code of functions."""
 OF_VALUE = 0.75
-"""The share of values, in these columns, that are replaced."""
+"""The share of replaced values, in these columns."""
 OF_TIME = 0.6
-"""The share of rows, in these histories, that are moved to a time at which a comparison's outcome changes."""
+"""The share of rows, in these histories, that move to a time at which a comparison's result changes."""
 FEW = 4
 MAX_VALUES = 24
-"""The most values for one comparison, as of a long IN."""
+"""The largest number of values for a comparison, as for a long IN."""
 MAX_OF_CODE = 60
-"""The most constants of functions that a column has values for."""
+"""The largest number of constants from functions whose values a column gets."""
 BITS = 10
-"""The number of binary digits of the values next to a floating-point constant: sums are exact in any order."""
+"""The number of binary digits in the values next to a floating-point constant, so that sums are exact in any order."""
 _GRIDS = ((60, 180), (1800, 384), (86_400, 400))
-"""The times at which a comparison of a part of a time is tried, back from the start: steps in seconds, and how many."""
+"""The times to try for a comparison of a part of a time, back from the start: steps in seconds, and their count."""
 MAX_TIMES = 6
-"""The most changes of a comparison that are taken from each grid, the latest."""
+"""The largest number of a comparison's changes from each grid, the latest first."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Compares:
 
     Attributes:
         input: The input's name.
-        term: The comparison; its columns are the input's.
+        term: The comparison, on the input's columns.
     """
 
     input: str
@@ -81,11 +81,11 @@ class Compares:
 
 
 def compares(terms: Sequence[Term], sources: Sequence[Source]) -> list[Compares]:
-    """Return the comparisons of a plan for each input whose columns they have.
+    """Return the comparisons of a plan on the columns of each input.
 
     Args:
-        terms: The comparisons. A column in them is a pair: the names of all columns that the job is given beside it,
-            and its name, or the name of a field of its payload.
+        terms: The comparisons. A column in them is a pair: the names of all columns of its source, and its own name, or
+            the name of a field of the payload.
         sources: The job's inputs.
     """
     found: dict[tuple[str, str], Compares] = {}
@@ -98,7 +98,7 @@ def compares(terms: Sequence[Term], sources: Sequence[Source]) -> list[Compares]
 
 
 def _of_source(term: Term, source: Source) -> Term | None:
-    """Return a term with the columns of a source; None: it has others."""
+    """Return a term with the columns of a source; None: the term has other columns."""
     encoding = source.encoding
     has_payload = encoding is not None and encoding.format is not None
     if term.kind == "Field":
@@ -126,14 +126,14 @@ def with_constants(
     *,
     exact: bool = False,
 ) -> list[ResolvedInput]:
-    """Return inputs with values around constants, for the columns that neither the user's values nor a key decide.
+    """Return inputs with values around constants, for columns without the user's values that aren't keys.
 
     Args:
         inputs: The inputs.
-        found: The comparisons of the job's plan.
+        found: The comparisons in the job's plan.
         of_code: The constants in the code of functions.
-        start: The time at which histories begin.
-        exact: Whether floating-point numbers are compared in all digits: then only such are drawn whose sums are exact.
+        start: The start of the histories.
+        exact: Whether floating-point numbers are compared in all digits; then only values with exact sums are drawn.
     """
     return [_with_constants(given, found, of_code, start, exact) for given in inputs]
 
@@ -175,7 +175,7 @@ def _flat(kinds: Sequence[Sequence[Any]]) -> ColumnValues:
 
 
 def _passing(terms: Sequence[Term], source: Source, column: str, values: ColumnValues) -> ColumnValues:
-    """Return the values of a column that satisfy the most of the comparisons of this column alone."""
+    """Return the values of a column that satisfy the most of this column's own comparisons."""
     own = [term for term in terms if term.columns == [column]]
     row = dict.fromkeys(source.schema.names)
     trues = [sum(_is_true(term, as_given({**row, column: value}, source)) for term in own) for value in values]
@@ -191,7 +191,7 @@ def _is_true(term: Term, row: Row) -> bool:
 
 
 def _is_free(given: ResolvedInput, name: str) -> bool:
-    """Whether the values of a column are drawn by its type."""
+    """Return whether a column's values are drawn by its type."""
     own = (given.source.time, *given.source.key, *given.pools)
     return not given.sample and name not in own and not (given.source.is_change_log and name == DELETED)
 
@@ -204,7 +204,7 @@ def _is_of_kind(value: Any, source: Source, name: str) -> bool:
 
 
 def _values_of(term: Term, source: Source, start: datetime, exact: bool) -> dict[str, ColumnValues]:
-    """Return, by column, values on both sides of a comparison, and at it."""
+    """Return values at and on both sides of a comparison, by column."""
     found: dict[str, list[Sequence[Any]]] = defaultdict(list)
 
     targets = constants_of(term)
@@ -225,31 +225,31 @@ def _values_of(term: Term, source: Source, start: datetime, exact: bool) -> dict
             if column != source.time and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
                 times = _changes(term, dict.fromkeys(source.schema.names), column, kind, start)
                 found[column].append([value for _, value in times])
-    # The constants themselves come first.
+    # The constants themselves are first.
     ordered = {column: [one for some in zip_longest(*near) for one in some] for column, near in found.items()}
     return {column: _flat([[one for one in some if one is not None]])[:MAX_VALUES] for column, some in ordered.items()}
 
 
 def _matching(pattern: str) -> list[str]:
-    """Return texts that a regular expression matches; none if Python can't read it."""
+    """Return texts that match a regular expression; none if Python can't parse it."""
     letters = st.characters(min_codepoint=32, max_codepoint=126)
     with warnings.catch_warnings(action="ignore"):
         try:
             found = examples_of(st.from_regex(pattern_of(pattern), alphabet=letters), 0)
-        except Exception:  # a pattern of Java's that neither Python nor Hypothesis reads
+        except Exception:  # a Java pattern that neither Python nor Hypothesis parses
             return []
     return [*dict.fromkeys(sorted(found, key=lambda text: (len(text), text)))][:FEW]
 
 
 def _near(value: Any, column: pa.Field, exact: bool) -> list[Any]:
-    """Return a value as a column has it, and the next values below and above; none if the column has no such value."""
+    """Return a value in a column's type, and the next values below and above; none if it doesn't fit."""
     kind, near = column.type, []
     if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         if not math.isfinite(value):
             return []
         value = Fraction(value)
     if isinstance(value, Fraction):
-        with contextlib.suppress(OverflowError, ValueError):  # as a double it is infinite, or zero
+        with contextlib.suppress(OverflowError, ValueError):  # as a double, the value is infinite or zero
             near = _near_number(value, kind, exact)
     elif isinstance(value, str) and pa.types.is_string(kind):
         near = [value, f"{value}x", value.swapcase(), value[:-1]]
@@ -274,7 +274,7 @@ def _near(value: Any, column: pa.Field, exact: bool) -> list[Any]:
 
 def _near_number(value: Fraction, kind: pa.DataType, exact: bool) -> list[Any]:
     if pa.types.is_integer(kind):
-        most = 2 ** (kind.bit_width - 1) // (TERMS if kind.bit_width == 64 else 1)  # a sum of bigints is one, too
+        most = 2 ** (kind.bit_width - 1) // (TERMS if kind.bit_width == 64 else 1)  # a sum of bigints is a bigint too
         whole = math.floor(value)
         numbers = (whole, whole - 1, whole + 1) if whole == value else (whole, whole + 1)
         return [number for number in numbers if abs(number) < most]
@@ -295,7 +295,7 @@ def _near_number(value: Fraction, kind: pa.DataType, exact: bool) -> list[Any]:
 
 
 def _times_of(term: Term, source: Source, start: datetime) -> Iterator[int]:
-    """Yield event times at which the outcome of a comparison changes, in microseconds since 1970."""
+    """Yield event times at which a comparison's result changes (µs since 1970)."""
     row: dict[str, Any] = dict.fromkeys(source.schema.names)
     if term.has_time_parts:
         kind = source.schema.field(source.time).type
@@ -314,7 +314,7 @@ def _times_of(term: Term, source: Source, start: datetime) -> Iterator[int]:
 def _changes(
     term: Term, row: Row, column: str, kind: pa.DataType, start: datetime, source: Source | None = None
 ) -> list[tuple[int, Any]]:
-    """Return times back from a start at which the outcome of a comparison changes, each as the column has it too."""
+    """Return times before a start at which a comparison's result changes, each also in the column's form."""
     found: dict[int, Any] = {}
     for step_s, count in _GRIDS:
         step_us = step_s * 1_000_000
@@ -337,20 +337,20 @@ def _changes(
 
 
 def as_given(row: Row, source: Source | None) -> Row:
-    """Return a row with its event time in the form in which the job is given it."""
+    """Return a row with its event time in the form of the job's input."""
     return row if source is None or source.encoding is None else source.encoding.plain(row)
 
 
 def near_constants(history: JobHistory, inputs: Sequence[ResolvedInput], delay_us: int, seed: str) -> JobHistory:
-    """Return a history, or a part of all, with values and times around constants in place of its own.
+    """Return a history in which values and times around constants replace some or all of its own.
 
-    Values stay null, rows that are equal stay so, and no row becomes late or ceases to be.
+    Values stay null, equal rows stay equal, and no row becomes late or stops being late.
 
     Args:
         history: The history, with a clock.
         inputs: The job's inputs.
-        delay_us: The delay of the watermark in microseconds.
-        seed: The seed of what is replaced.
+        delay_us: The watermark's delay (µs).
+        seed: The seed of the replacements.
     """
     if not any(given.constants.are_known for given in inputs):
         return history
@@ -383,7 +383,7 @@ def near_constants(history: JobHistory, inputs: Sequence[ResolvedInput], delay_u
 
 
 def _chosen(generator: random.Random, constants: BoundaryValues) -> dict[str, ColumnValues]:
-    """Draw the columns that have values around constants in a history, and a few values for each."""
+    """Draw a history's columns with values around constants, and a few values for each."""
     chosen = {}
     for column in dict.fromkeys([*constants.values, *constants.seldom]):
         often, seldom = constants.values.get(column, ()), constants.seldom.get(column, ())
@@ -406,7 +406,7 @@ def _moved(
     times_us: Sequence[int],
     delay_us: int,
 ) -> tuple[int, Row]:
-    """Return a row at one of some times, and its batch: where it can't be at such a time, the first."""
+    """Return a row at one of some times, and its batch: the first batch if no time fits the row's own."""
     horizon = clock[number - 1] - delay_us if number else None
     late = horizon is not None and source.time_us(row) <= horizon
     allowed = [us for us in times_us if us <= clock[number] and (horizon is None or (us <= horizon) == late)]
@@ -420,13 +420,13 @@ def _moved(
 def unreached(
     found: Sequence[Compares], inputs: Sequence[ResolvedInput], histories: Sequence[JobHistory], *, keys: bool
 ) -> list[str]:
-    """Return the sides of comparisons that no row of the histories is on, each in words.
+    """Return the sides of comparisons that no row of the histories reaches, each in words.
 
     Args:
         found: The comparisons.
         inputs: The job's inputs.
-        histories: The histories that were run.
-        keys: Whether the job was given the keys as they are.
+        histories: The executed histories.
+        keys: Whether the job got the keys unpacked.
     """
     left = []
     for given in inputs:
@@ -451,7 +451,7 @@ def unreached(
 
 
 def _outcomes(term: Term, rows: Sequence[Row]) -> set[bool | None] | None:
-    """Return the outcomes of a comparison on rows; None: it has an expression that isn't known here."""
+    """Return the results of a comparison on rows; None: an expression in it is unsupported."""
     try:
         return {outcome(term, row) for row in rows}
     except Unknown:

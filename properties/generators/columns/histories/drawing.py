@@ -1,7 +1,6 @@
-"""Random histories of a job: few rows, with times exactly at the distances that matter to the job, or just beside.
+"""Random histories of a job: few rows, at the distances in time that matter to the job, or just next to them.
 
-All histories of a call are drawn under one clock schedule, so that they can share a query: no row is later than its
-batch's clock.
+All histories of a call share a clock schedule, so that they can share a query: no row is after its batch's clock.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from .constants import near_constants
 MS = 1000
 """The microseconds of a millisecond."""
 DISTANCES_US: Sequence[int] = (60_000_000, 600_000_000, 3_600_000_000)
-"""A minute, ten minutes, an hour: the distances for a job of which no duration is known."""
+"""A minute, ten minutes, an hour: the distances for a job without known durations."""
 BASES: Sequence[datetime] = (
     datetime(2024, 10, 27, 1, 30, tzinfo=UTC),  # in Berlin's repeated hour, and before New York's midnight
     datetime(2024, 3, 10, 7, 30, tzinfo=UTC),  # after New York's skipped hour
@@ -37,15 +36,15 @@ BASES: Sequence[datetime] = (
     datetime(2024, 11, 3, 6, 30, tzinfo=UTC),  # in New York's repeated hour
     datetime(2025, 1, 1, 0, 10, tzinfo=UTC),
 )
-"""The times at which histories begin: seeds take them in turn, and each is after the midnights of some zones."""
+"""The start times of histories: seeds use them in turn, and each is after midnight in some time zones."""
 ZONES: Sequence[str] = ("UTC", "Europe/Berlin", "America/New_York")
 OFFSETS_US: Sequence[int] = (*[0] * 10, *[MS, -MS] * 4, 1, -1)
-"""The distances of times from an edge: mostly 0, otherwise a millisecond, seldom a microsecond."""
+"""The offsets of times from an edge: mostly 0, sometimes a millisecond, rarely a microsecond."""
 ROWS: Sequence[int] = (1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 10, 11, 12)
-"""The numbers of rows to draw from: two in five histories have three rows or fewer."""
+"""The numbers of rows to draw from: two of five histories have at most three rows."""
 
 FEW = 4
-"""The most values of a column in a history."""
+"""The largest number of values of a column in a history."""
 
 
 def draw_histories(
@@ -59,18 +58,18 @@ def draw_histories(
     timeouts_us: Sequence[int] = (),
     edges_us: Sequence[tuple[int, int]] = (),
 ) -> list[JobHistory]:
-    """Draw histories under one clock schedule, named `h0`, `h1` and so on.
+    """Draw histories with the same clock schedule, with the names `h0`, `h1` and so on.
 
     Args:
         inputs: The job's inputs.
-        distances_us: The durations that matter to the job, in microseconds; by default a minute, ten minutes, an hour.
+        distances_us: The durations that matter to the job (µs); by default a minute, ten minutes, an hour.
         count: The number of histories.
-        seed: The same seed gives the same histories; consecutive seeds begin on other days.
+        seed: The same seed draws the same histories; consecutive seeds start on different days.
         batches: The number of batches in a history.
-        late: Whether rows may come behind the watermark.
-        delay_us: The delay of the watermark in microseconds, the largest of several.
-        timeouts_us: The timeouts of processing time in microseconds, if the clock is the processing time, too.
-        edges_us: The steps and offsets (microseconds since 1970) of the clock's edges, if any are known.
+        late: Whether rows may arrive behind the watermark.
+        delay_us: The watermark's delay (µs), the largest of several.
+        timeouts_us: The timeouts of processing time (µs), if processing time is a clock too.
+        edges_us: The steps and offsets of the clock's edges (µs since 1970), if known.
     """
     generator = random.Random(f"{seed} of a job")
     grain_us = grain_of(inputs)
@@ -90,12 +89,12 @@ def draw_histories(
 
 
 def start_of(seed: int) -> datetime:
-    """Return the time at which the histories of a seed begin."""
+    """Return the start time of a seed's histories."""
     return BASES[seed % len(BASES)]
 
 
 def grain_of(inputs: Sequence[ResolvedInput]) -> int:
-    """Return the unit of the clock in microseconds: all inputs can have a multiple of it as an event time."""
+    """Return the unit of the clock (µs), of which each input's event times can be multiples."""
     return max(given.source.grain_us for given in inputs)
 
 
@@ -105,7 +104,7 @@ def up(time_us: int, grain_us: int) -> int:
 
 
 def are_copies(rows: Iterable[tuple[str, Row]], inputs: Mapping[str, ResolvedInput]) -> bool:
-    """Return whether all rows that are one event, by the identities of their inputs, are copies of each other."""
+    """Return whether all rows of each event, by the identities of their inputs, are copies of each other."""
     first: dict[tuple[str, str], Row] = {}
     identified = ((name, row) for name, row in rows if inputs[name].identity)
     return all(
@@ -114,11 +113,11 @@ def are_copies(rows: Iterable[tuple[str, Row]], inputs: Mapping[str, ResolvedInp
 
 
 def _with_copies(history: JobHistory, drawer: _Drawer) -> JobHistory:
-    """Return a history in which each row of an event that came before is a copy; it is left out if it may not be late.
+    """Return a history in which a repeated event's row is a copy; the row is left out if the copy must not be late.
 
     Args:
         history: The history.
-        drawer: What drew it.
+        drawer: The drawer of the history.
     """
     inputs = {given.name: given for given in drawer.inputs}
     if not any(given.identity for given in drawer.inputs):
@@ -139,7 +138,7 @@ def _with_copies(history: JobHistory, drawer: _Drawer) -> JobHistory:
 
 
 def with_flaws(history: JobHistory, inputs: Sequence[ResolvedInput], seed: str) -> JobHistory:
-    """Return a history in which rows lose their event times, and unreadable records come, by the inputs' shares."""
+    """Return a history with missing event times and unreadable records, by the inputs' shares."""
     by_name = {given.name: given for given in inputs}
     if not any(given.null_times or given.malformed or given.null_values for given in inputs):
         return history
@@ -157,7 +156,7 @@ def with_flaws(history: JobHistory, inputs: Sequence[ResolvedInput], seed: str) 
 
 
 def _unreadable(generator: random.Random, given: ResolvedInput, batch: int, row: Row) -> Iterator[Unreadable]:
-    """Yield the unreadable records that come with a row, as many as the input's shares ask for."""
+    """Yield the unreadable records next to a row, by the input's shares."""
     encoding = given.source.encoding
     if encoding is None or encoding.format is None:
         return
@@ -177,12 +176,12 @@ def draw_clock(
     grain_us: int = 1,
     edges_us: Sequence[tuple[int, int]] = (),
 ) -> tuple[int, ...]:
-    """Draw a clock schedule: the largest event time (microseconds since 1970) by the end of each batch.
+    """Draw a clock schedule: the largest event time by the end of each batch (µs since 1970).
 
-    Among its steps are: a step that takes the watermark exactly to an edge, and a step to 1 ms before an edge. Edges
-    are `edges_us`, or else the multiples of the largest distance, where windows end. Other steps are: a step past the
-    two largest distances; a step by a distance, exactly or just beside; and a step by next to nothing. Each is a
-    multiple of `grain_us`, which replaces 1 ms if it is longer.
+    The steps include a step that moves the watermark exactly to an edge, and a step to 1 ms before an edge. Edges are
+    `edges_us`, or else the multiples of the largest distance, where windows end. Other steps are past the two largest
+    distances, by a distance exactly or nearly, and by almost nothing. Each step is a multiple of `grain_us`, which
+    replaces 1 ms if it is longer.
     """
     beside = max(MS, grain_us)
 
@@ -191,12 +190,12 @@ def draw_clock(
 
     others = [distance for distance in distances if distance != delay_us] or distances
     size = others[-1]
-    # Windows may start beside a multiple of their size; and if they slide by less than it, they end there too.
+    # Windows may start between multiples of their size; if they slide by less than their size, they also end there.
     offset = generator.choice([other for other in others if other < size] * 3 + [0] * len(others))
     steps = ["edge", "before edge", "far", "near", "still"][:batches]
     steps += [generator.choice(("edge", "before edge", "near", "near", "far")) for _ in range(batches - len(steps))]
     generator.shuffle(steps)
-    # If batches without data come only at the end, the closings of the last two clocks come out together.
+    # If batches without data run only at the end, the last two clocks close windows in the same batch.
     while batches > 2 and "edge" in steps[-2]:
         generator.shuffle(steps)
     clock, schedule = base_us - base_us % grain_us, []
@@ -221,9 +220,9 @@ def draw_clock(
 def draw_clock_of_timeouts(
     generator: random.Random, base_us: int, timeouts_us: Sequence[int], batches: int, grain_us: int = 1
 ) -> tuple[int, ...]:
-    """Draw a clock schedule with consecutive batches apart by each timeout, by 1 ms less and by 1 ms more.
+    """Draw a clock schedule with batches apart by each timeout, and by 1 ms less and 1 ms more.
 
-    If `grain_us` is longer than 1 ms, it replaces it. Further batches follow at once.
+    If `grain_us` is longer than 1 ms, it replaces 1 ms. The other batches follow immediately.
     """
     beside = max(MS, grain_us)
     steps = [timeout_us + by for timeout_us in timeouts_us for by in (0, -beside, beside)]
@@ -233,7 +232,7 @@ def draw_clock_of_timeouts(
 
 
 def calendar_edges(start: datetime) -> list[int]:
-    """Return when days begin and clocks change in some zones in the day before (microseconds since 1970)."""
+    """Return the midnights and clock changes of some time zones in the previous day (µs since 1970)."""
     found = []
     for zone in map(ZoneInfo, ZONES):
         last = None
@@ -247,7 +246,7 @@ def calendar_edges(start: datetime) -> list[int]:
 
 
 class _Drawer:
-    """Draws the histories of one clock schedule."""
+    """Draws the histories of a clock schedule."""
 
     def __init__(
         self,
@@ -259,7 +258,7 @@ class _Drawer:
         start: datetime,
     ) -> None:
         self.inputs, self.clock, self.late = inputs, clock, late
-        # Nothing is behind the watermark before the first batch has moved it.
+        # No row is behind the watermark before the first batch has moved it.
         self.horizons = [None, *(time - delay_us for time in clock[:-1])]
         self.open = [
             number for number, horizon in enumerate(self.horizons) if late or horizon is None or horizon < clock[number]
@@ -298,7 +297,7 @@ class _Drawer:
     def _repeated(
         self, generator: random.Random, number: int, arrived: Sequence[Arrival], times: list[int]
     ) -> Arrival | None:
-        """Return an earlier arrival to repeat exactly, one time in eight, if its time may come again."""
+        """Return an earlier arrival to repeat exactly, in one of eight cases, if its time allows a repetition."""
         if generator.random() >= 0.125:
             return None
         index = generator.randrange(len(arrived))
@@ -309,7 +308,7 @@ class _Drawer:
         return arrived[index]
 
     def _time(self, generator: random.Random, number: int, times: Sequence[int], grain_us: int) -> int:
-        """Draw an event time, no later than the batch's clock; a quarter are late, if rows may be late."""
+        """Draw an event time, at most the batch's clock; a quarter are late, if rows may be late."""
         beside = max(MS, grain_us)
         clock, horizon = self.clock[number], self.horizons[number]
         is_late = horizon is not None and self.late and generator.random() < 0.25
@@ -334,7 +333,7 @@ class _Drawer:
         clock = self.clock[number]
         match generator.randrange(16):
             case 0 | 1 | 2 if (horizon := self.horizons[number]) is not None:
-                # With `available_now` rows are late by the watermark of the batch before.
+                # With `available_now`, rows are late by the previous batch's watermark.
                 before = self.horizons[number - 1]
                 return (horizon if before is None or generator.random() < 0.6 else before) + self._shift(generator, 0.5)
             case 3 | 4:
@@ -348,7 +347,7 @@ class _Drawer:
         return clock + self._shift(generator, 0.3)
 
     def _shift(self, generator: random.Random, none: float) -> int:
-        """Draw the distance of a time from another: 0 with the given share, otherwise distances and their sums."""
+        """Draw the distance between two times: 0 with the given probability, otherwise distances and their sums."""
         drawn = generator.random()
         if drawn < none:
             return 0
@@ -357,19 +356,19 @@ class _Drawer:
 
 
 class Contents:
-    """The values that rows of an input may hold, beside time and key."""
+    """The possible values of an input's rows, apart from time and key."""
 
     def __init__(self, given: ResolvedInput, start: datetime) -> None:
         self.kinds = {name: given.kinds_of(name, start) for name in given.drawn_columns}
         nullable = [column.name for column in given.source.schema if column.nullable]
         self.nullable = [name for name in given.drawn_columns if name in nullable and name not in given.pools]
-        # The rows of a key of the sample stay together, under another key.
+        # The rows of a key in the sample stay together, under another key.
         self.by_key: dict[str, list[Row]] = defaultdict(list)
         for row in given.sample:
             self.by_key[repr(given.source.key_of(row))].append(row)
 
     def of_history(self, generator: random.Random, keys: int) -> Callable[[int], dict[str, Any]]:
-        """Return a function that draws a history's rows without time and key, for a key by its number."""
+        """Return a function that draws a row without time and key, for the number of its key."""
         nullable = self.nullable if generator.random() < 0.5 else []
         chosen = {name: _few(generator, found) for name, found in self.kinds.items()}
         rows = [generator.choice(list(self.by_key.values())) for _ in range(keys)] if self.by_key else []
@@ -384,16 +383,15 @@ class Contents:
 
 
 def _few(generator: random.Random, found: Sequence[ColumnValues]) -> ColumnValues:
-    """Draw a kind; of many values only a few, so that equal values meet."""
+    """Draw a kind of values; of many values draw only a few, so that equal values occur."""
     kind = drawn_kind(generator, found)
     return kind if len(kind) <= FEW else tuple(generator.sample(kind, FEW))
 
 
 class _Keys:
-    """Keys that the rows of a history share, over all inputs.
+    """The keys that the rows of a history share, over all inputs.
 
-    Key columns of the same name, or otherwise of the same position, have the same values, so that rows of two inputs
-    meet.
+    Key columns with the same name, or else the same position, have the same values, so that rows of two inputs match.
     """
 
     def __init__(self, inputs: Sequence[ResolvedInput], start: datetime) -> None:
@@ -437,5 +435,5 @@ class _Keys:
 
 
 def closed(history: JobHistory, by_us: int) -> JobHistory:
-    """Return a history with one more batch, which has no rows and moves the clock on by `by_us` microseconds."""
+    """Return a history with an additional batch without rows, which moves the clock on by `by_us` microseconds."""
     return replace(history, batches=(*history.batches, ()), clock=(*history.clock, history.clock[-1] + by_us))

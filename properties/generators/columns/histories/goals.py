@@ -1,4 +1,4 @@
-"""The coverage goals of a job's histories, and the goals that histories have covered."""
+"""The coverage goals of a job's histories, and the goals that histories meet."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AGAIN = "a row that comes back after its delete on input {}"
 def goals(
     inputs: Sequence[ResolvedInput], distances_us: Sequence[int], late: bool = True, timeouts_us: Sequence[int] = ()
 ) -> list[str]:
-    """Return the coverage goals of histories, as `covered` names them."""
+    """Return the coverage goals of histories, in the names of `covered`."""
     sources, grain_us = [given.source for given in inputs], grain_of(inputs)
     named = [goal for timeout in timeouts_us for goal, _ in _goals_of_distance(timeout, grain_us, SILENT)]
     named += [LATE] if late else []
@@ -54,7 +54,7 @@ def goals(
 
 
 def _goals_of_distance(distance_us: int, grain_us: int, words: Sequence[str] = APART) -> list[tuple[str, int]]:
-    """Return the goals of a distance, each with the distance between times, or the silence, that meets it."""
+    """Return the goals of a distance, each with the distance or silence that meets it."""
     beside = max(MS, grain_us)
     gaps = zip(words, (0, -beside, beside), strict=True)
     return [(text.format(duration(distance_us), duration(beside)), distance_us + by) for text, by in gaps]
@@ -72,9 +72,9 @@ def covered(
     Args:
         histories: The histories.
         sources: The job's inputs.
-        distances_us: The durations that matter to the job, in microseconds.
-        delay_us: The delay of the watermark in microseconds, the largest of several.
-        timeouts_us: The timeouts of processing time in microseconds.
+        distances_us: The durations that matter to the job (µs).
+        delay_us: The watermark's delay (µs), the largest of several.
+        timeouts_us: The timeouts of processing time (µs).
     """
     found: set[str] = set()
     gaps: set[int] = set()
@@ -91,7 +91,7 @@ def covered(
 
 
 def _silences(history: JobHistory, sources: Mapping[str, Source]) -> Iterator[int]:
-    """Yield the silences of keys, in microseconds: from a batch with rows to each batch until the next with rows."""
+    """Yield the silences of keys (µs): from a batch with rows to each batch until the next batch with rows."""
     since: dict[str, int] = {}
     clock = history.clock or [1_000 * time_ms for time_ms in history.times_ms([*sources.values()])]
     for time, batch in zip(clock, history.batches, strict=True):
@@ -140,7 +140,7 @@ def _covered_by(history: JobHistory, sources: Mapping[str, Source], delay_us: in
 
 
 def _covered_changes(source: Source, rows: Sequence[Row]) -> Iterator[str]:
-    """Return which changes of a table came up: those of rows that are there, not of keys alone."""
+    """Return the kinds of a table's changes that occur, only for existing rows."""
     was_deleted: dict[str, bool] = {}
     for row in rows:
         key, deleted = repr(source.key_of(row)), bool(row[debezium.DELETED])

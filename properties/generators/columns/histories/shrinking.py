@@ -1,6 +1,7 @@
-"""Shrink a job's history: its size, its candidates, and combinations of candidates that failed in the round before.
+"""Shrink a job's history: its size, its candidates, and combinations of the previous round's failing candidates.
 
-All candidates keep the clock schedule, and have only values, keys and rows that could be drawn, such as a user's own.
+All candidates keep the clock schedule, and contain only values, keys and rows that could be drawn, such as a user's
+own.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from ..values import kinds, plain_values
 from .drawing import MS, are_copies
 
 UNITS_US: Sequence[int] = (MS, 1_000_000, 60_000_000, 600_000_000, 3_600_000_000)
-"""A millisecond, a second, a minute, ten minutes, an hour: a time is simpler, the more of them divide it."""
+"""A millisecond, a second, a minute, ten minutes, an hour: a time that more of them divide is simpler."""
 PLAIN_KEYS: Sequence[str] = ("a", "b", "c", "d", "e", "f")
 
 
 class _Placed(NamedTuple):
-    """A row, its input, and the index of the batch that it is in; of an unreadable record its fault, too."""
+    """A row, its input, the index of its batch, and the fault of an unreadable record."""
 
     batch: int
     input: str
@@ -55,15 +56,15 @@ def shrink(
     delay_us: int | None = None,
     deadline: Deadline | None = None,
 ) -> JobHistory:
-    """Return the smallest history found that fails; as `Shrinker.shrink`.
+    """Return the smallest failing history found; as `Shrinker.shrink`.
 
     Args:
-        history: The history, which fails.
-        inputs: The inputs that its rows were drawn for.
-        fails: Takes a round's candidates, the smallest first; returns for each whether it fails.
-        rounds: The most rounds.
-        delay_us: If no row may be late, the delay of the watermark in microseconds.
-        deadline: The time after which no round begins.
+        history: The failing history.
+        inputs: The inputs of its rows.
+        fails: Gets a round's candidates, the smallest first; returns for each whether it fails.
+        rounds: The maximum number of rounds.
+        delay_us: If no row may be late, the watermark's delay (µs).
+        deadline: The time after which no round starts.
     """
     rows, steps = _placed(history), _Steps(history, inputs, delay_us)
     smallest = Shrinker(steps.size, steps.candidates, steps.combined).shrink(
@@ -111,7 +112,7 @@ class _Steps:
         self.values = _Values(inputs, self.times.start_us)
 
     def history(self, rows: _Rows) -> JobHistory:
-        """Return a history of the rows, under the clock schedule of the original one."""
+        """Return a history of the rows, with the clock schedule of the original."""
         batches: list[list[Arrival]] = [[] for _ in self.original.batches]
         for number, name, row, fault in rows:
             if not fault:
@@ -120,7 +121,7 @@ class _Steps:
         return replace(self.original.with_batches(batches), unreadable=unreadable)
 
     def size(self, rows: _Rows) -> Size:
-        """Return the size of rows; rows that differ have different sizes."""
+        """Return the size of rows; different rows have different sizes."""
         times = [self.times.of(placed) for placed in rows]
         keys, values = set(), 0
         for _, name, row, _ in rows:
@@ -143,20 +144,20 @@ class _Steps:
         )
 
     def candidates(self, rows: _Rows, thorough: bool) -> Iterator[_Rows]:
-        """Yield the rows one step simpler, in each way; if thorough, also every choice of up to three."""
+        """Yield the rows after each simplification step; if thorough, also every subset of at most three rows."""
         of_times = chain(self.times.sooner(rows), self.times.simpler(rows))
         simpler = chain(fewer(rows, thorough), of_times, self.keys.simpler(rows), self.values.simpler(rows))
         return filter(self.are_allowed, simpler)
 
     def combined(self, rows: _Rows, failing: Sequence[_Rows]) -> Iterator[_Rows]:
-        """Yield the rows with the changes of all failing candidates together, and of each half of them."""
+        """Yield the rows with the changes of all failing candidates combined, and of each half of them."""
         same = [candidate for candidate in failing if len(candidate) == len(rows)]
         half = len(same) // 2
         merged = [_merged(rows, some) for some in (same, same[:half], same[half:]) if len(some) > 1]
         return filter(self.are_allowed, merged)
 
     def are_allowed(self, rows: _Rows) -> bool:
-        """Return whether rows could be drawn: by their times, and as copies of events that come again."""
+        """Return whether rows could be drawn: by their times, and as copies of repeated events."""
         rows = [placed for placed in rows if not placed.fault]
         return self.times.are_allowed(rows) and are_copies(((name, row) for _, name, row, _ in rows), self.inputs)
 
@@ -171,7 +172,7 @@ class _Times:
         self.start_us = (history.clock or times or [0])[0]
 
     def of(self, placed: _Placed) -> int:
-        """Return the event time of a row; for a row without an event time the start of the history."""
+        """Return the event time of a row; for a row without event time, the start of the history."""
         time = self.sources[placed.input].time_us_of(placed.row)
         return self.start_us if time is None else time
 
@@ -179,9 +180,9 @@ class _Times:
         return placed.row[self.sources[placed.input].time] is not None
 
     def are_allowed(self, rows: _Rows) -> bool:
-        """Whether no row is later than its batch's clock, and, if a delay is given, no row is late.
+        """Return whether no row is after its batch's clock, and, if a delay is given, no row is late.
 
-        The changes of a table's row must be in order, too: no log has others.
+        The changes of a table's row must also be in time order, as in a log.
         """
         for source in filter(lambda source: source.is_change_log, self.sources.values()):
             if not debezium.are_in_order(source, [placed.row for placed in rows if placed.input == source.name]):
@@ -203,9 +204,9 @@ class _Times:
         )
 
     def sooner(self, rows: _Rows) -> Iterator[_Rows]:
-        """Yield the rows in earlier batches: one, all from a batch on, or all in the first.
+        """Yield the rows in earlier batches: a single row, all rows from a batch on, or all rows in the first batch.
 
-        Their times stay, move as the clock and the watermark do, or all move down.
+        Their times stay, move with the clock or the watermark, or all move down.
         """
         used = sorted({placed.batch for placed in rows})
         yield from self._moved(rows, {number: used.index(number) for number in used})
@@ -219,7 +220,7 @@ class _Times:
                     yield _in_order(_replaced(rows, index, self._timed(placed, us, earlier)))
 
     def _times_after_move(self, placed: _Placed, earlier: int) -> Iterator[int]:
-        """Yield times for an earlier batch, as far from its clock, or the clock before, as in a row's own batch."""
+        """Yield times for an earlier batch that keep a row's distance from its batch's clock, or the clock before."""
         us = self.of(placed)
         if self.clock:
             yield us + self.clock[earlier] - self.clock[placed.batch]
@@ -240,12 +241,12 @@ class _Times:
                 yield [self._timed(placed, self.of(placed) - _whole(down, unit, up=1)) for placed in moved]
 
     def simpler(self, rows: _Rows) -> Iterator[_Rows]:
-        """Yield the rows with simpler times: whole units, for all rows or one; or another row's time."""
+        """Yield the rows with simpler times: whole units, for all rows or a single row; or another row's time."""
         times = [self.of(placed) for placed in rows]
         for unit in UNITS_US:
             for up in (0, 1):
                 yield [self._timed(placed, _whole(us, unit, up)) for placed, us in zip(rows, times, strict=True)]
-            # The same distances between them, from a whole unit on.
+            # The same distances between the times, from a whole unit on.
             down = min(times, default=0) % unit
             yield [self._timed(placed, us - down) for placed, us in zip(rows, times, strict=True)]
         for index, (placed, us) in enumerate(zip(rows, times, strict=True)):
@@ -253,7 +254,7 @@ class _Times:
                 yield _replaced(rows, index, self._timed(placed, us, given=True))
                 continue
             found = {_whole(us, unit, up) for unit in UNITS_US for up in (0, 1)} | set(times)
-            # A time just beside another row's is simpler than any other time.
+            # A time next to another row's time is simpler than any other time.
             found |= {time + by for time in times for by in (MS, -MS)} if us % UNITS_US[1] else set()
             for other in found - {us}:
                 yield _replaced(rows, index, self._timed(placed, other))
@@ -266,7 +267,7 @@ class _Times:
 
 
 class _Keys:
-    """Simplifies the keys of rows, in all rows that have them alike."""
+    """Simplifies the keys of rows; equal keys change together."""
 
     def __init__(self, inputs: Sequence[ResolvedInput]) -> None:
         self.inputs = {given.name: given for given in inputs}
@@ -276,9 +277,9 @@ class _Keys:
         }
 
     def simpler(self, rows: _Rows) -> Iterator[_Rows]:
-        """Yield the rows with simpler keys, in all rows that have them alike: all keys, one key, or one like another.
+        """Yield the rows with simpler keys, changing equal keys together: all keys, a key, or a key equal to another.
 
-        A user's own keys are replaced by other keys of theirs.
+        A user's own keys are replaced only by other own keys.
         """
         families: dict[str, dict[str, Any]] = {}
         for _, name, row, _ in rows:
@@ -302,7 +303,7 @@ class _Keys:
                         yield from (_replaced(rows, index, one) for index, one in enumerate(rekeyed))
 
     def _key_choices(self, family: str) -> list[Any] | None:
-        """Return keys to choose from, the simplest first; None if the keys must stay because they are a user's own."""
+        """Return keys to choose from, the simplest first; None: a user's own keys must stay."""
         alike = [(self.inputs[name], column) for (name, column), of in self.families.items() if of == family]
         for given, _ in alike:
             if given.keys:
@@ -339,7 +340,7 @@ class _Values:
                 self.plainest[given.name, column.name] = found[0][0] if found else None
 
     def size(self, name: str, column: str, value: Any) -> int:
-        """Return the size of a value in a column of an input, smaller for a simpler one."""
+        """Return the size of a value in a column of an input, which is smaller for a simpler value."""
         if value is None:
             return 2
         if isinstance(value, Decimal):
@@ -371,7 +372,7 @@ class _Values:
                     yield valued([{column: value} if number == index else {} for number in range(len(rows))])
 
     def _of_column(self, name: str, column: str, value: Any) -> Iterator[Any]:
-        """Yield simpler values of a column, the simplest first; from the user's own values, if they are given."""
+        """Yield simpler values of a column, the simplest first; from the user's own values, if given."""
         given = self.inputs[name]
         limit = self.size(name, column, value)
         if column in given.pools:
@@ -410,12 +411,12 @@ class _Values:
 
 
 def _whole(us: int, unit: int, up: int) -> int:
-    """Round a time down to a whole unit, or up to the next."""
+    """Round a time down to a whole unit, or up to the next unit."""
     return us - us % unit + (unit if up and us % unit else 0)
 
 
 def _roughness(us: int) -> int:
-    """Count the units of which a time isn't a multiple."""
+    """Return the number of units that don't divide a time."""
     return sum(us % unit != 0 for unit in UNITS_US)
 
 

@@ -1,7 +1,7 @@
-"""A job's history without its cohort: only rows that a person would write move the watermark.
+"""A job's history without its cohort: only rows like a person's own move the watermark.
 
-In a cohort the watermark follows the clock schedule, whatever a history's own rows are. Alone, rows of another key move
-it. Such a history may behave differently, and counts only if it fails too.
+In a cohort, the watermark follows the clock schedule, independent of a history's own rows. Alone, rows of another key
+move the watermark. Such a history may behave differently, so it counts only if it fails too.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .drawing import are_copies
 
 
 class Push(NamedTuple):
-    """A place where rows move the watermark.
+    """A position at which rows move the watermark.
 
     Attributes:
-        batch: The index of a batch that isn't empty, or -1 for before all batches.
-        times_us: The times (microseconds since 1970) to move to: in that batch, and in batches of their own after it.
-        inputs: The inputs whose own rows aren't there yet.
+        batch: The index of a nonempty batch, or -1 for the position before all batches.
+        times_us: The new times (µs since 1970): in that batch, and in separate batches after it.
+        inputs: The inputs without own rows so far.
     """
 
     batch: int
@@ -48,18 +48,18 @@ def standing_alone(
     *,
     sooner: bool = False,
 ) -> list[JobHistory]:
-    """Return histories without a clock that have the same watermarks as the history, those of the fewest rows first.
+    """Return histories without a clock that have the same watermarks as the history, those with the fewest rows first.
 
-    The first has only the rows of the history. In the others, rows of another key move the watermark on each input
-    where the history's own rows don't move it that far: before its first batch, between two batches, or at the end.
-    None has two different rows of one event.
+    The first contains only the rows of the history. In the others, rows of another key move the watermark on each input
+    where the history's own rows don't: before its first batch, between two batches, or at the end. No history contains
+    two different rows of one event.
 
     Args:
         history: The history.
-        inputs: The inputs that its rows were drawn for.
-        first: The index of the first batch whose output differs; the history then ends there.
-        sooner: Whether a history may end, or the watermark move, a batch sooner: with the trigger `available_now` a
-            batch closes by the clock of the batch before, and drops late rows by the clock before that.
+        inputs: The inputs of its rows.
+        first: The index of the first batch with a different output; the history ends there.
+        sooner: Whether a history may end, or the watermark move, a batch sooner. With the trigger `available_now`, a
+            batch closes windows by the previous batch's clock, and drops late rows by the clock before that.
     """
     lengths = [len(history.batches) if first is None else first + 1]
     lengths += [first] if sooner and first and not history.batches[first] else []
@@ -75,7 +75,7 @@ def standing_alone(
 
 
 def _pushes(history: JobHistory, inputs: Sequence[ResolvedInput], sooner: bool) -> list[list[Push]]:
-    """Return the ways to move the watermark, for each place where it may be moved."""
+    """Return the ways to move the watermark, for each possible position."""
     sources = {given.name: given.source for given in inputs}
     largest = dict.fromkeys(sources, 0)
     used = [number for number, batch in enumerate(history.batches) if batch]
@@ -117,7 +117,7 @@ def _pushed(
 
 
 def _pushing_rows(history: JobHistory, inputs: Sequence[ResolvedInput]) -> dict[str, dict[str, Any]]:
-    """Return for each input the plainest row of a key that the history doesn't have, if there is such a key."""
+    """Return for each input the plainest row with a key that the history doesn't contain, if possible."""
     around = from_microseconds(history.clock[0] if history.clock else 0)
     keys_of = {given.name: given.source.key_of for given in inputs}
     taken = {repr(value) for name, row in history.arrivals for value in keys_of[name](row)}

@@ -1,8 +1,9 @@
-"""A job's history as text: JSON Lines, to be kept in a file, read by people and played again.
+"""A job's history as text: JSON Lines, for storing in a file, reading and replaying.
 
-The first line has the history's name, the columns of its inputs and, for a violated invariant, how the query is run;
-each other line is a row that arrives, a heartbeat (the clock at the end of a batch) or a cut. Timestamps are ISO 8601,
-with a zone where their type has one; decimals are text, bytes base64, durations microseconds, maps lists of pairs.
+The first line contains the history's name, the columns of its inputs and, for a violated invariant, the query's run
+options. Each other line is a row that arrives, a heartbeat (the clock at the end of a batch) or a cut. Timestamps are
+ISO 8601, with a zone if their type has one; decimals are text, bytes base64, durations microseconds, maps lists of
+pairs.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def _row_text(row: Row, source: Source) -> dict[str, Any]:
 
 
 def pasted(history: JobHistory, sources: Sequence[Source]) -> list[str]:
-    """Return the lines of Python that give a history as `examples`."""
-    # Three quotes in a line are within a JSON text, where they may be escaped.
+    """Return the lines of Python code for a history in `examples`."""
+    # Three quotes in a line are inside a JSON text, where they may be escaped.
     lines = [line.replace("'''", r"\u0027" * 3) for line in to_text(history, sources).splitlines()]
     return ["examples=[r'''", *lines, "''']"]
 
@@ -65,7 +66,7 @@ def parse(text: str, sources: Sequence[Source], file: str = "history") -> JobHis
         file: The text's name in messages.
 
     Raises:
-        BadInput: A line isn't a line of a history, or doesn't fit the inputs; the message names it.
+        BadInput: A line isn't a line of a history, or doesn't match the inputs; the message names the line.
     """
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if not lines:
@@ -235,7 +236,7 @@ def _encoded(value: Any, kind: pa.DataType) -> Any:
 
 
 def json_row(row: Row) -> dict[str, Any]:
-    """Return a row of a result as JSON has it: values as in a history's text, and maps as objects."""
+    """Return a result's row as JSON: values as in a history's text, and maps as objects."""
     return {name: _plain(value) for name, value in row.items()}
 
 
@@ -266,7 +267,7 @@ def _encoded_atom(value: Any) -> Any:
 
 
 def _decoded(value: Any, kind: pa.DataType) -> Any:
-    """Convert a JSON value to a row's value; raise if it doesn't fit, unless a later check of its type refuses it."""
+    """Convert a JSON value to a row's value; raise if it doesn't fit, unless a later type check refuses it."""
     if value is None:
         return None
     if pa.types.is_list(kind):

@@ -543,7 +543,7 @@ def test_each_step_of_a_check_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     first, second, third, *more = steps_of(monkeypatch, lambda: checked(without_the_last, Copies()))
     assert (first, second) == ("drawing 40 histories", "running 40 histories in one query")
-    assert re.fullmatch(r"shrinking a history of \d+ rows, 30 s at most", third)
+    assert re.fullmatch(r"shrinking: rows: \d+; at most 30 s", third)
     assert all(re.fullmatch(r"shrinking: rows: \d+; smaller histories to try: \d+", one) for one in more)
     failing = steps_of(monkeypatch, lambda: checked(refuses_large_amounts, Copies()))
     assert "searching the rows that make its query fail: trying 40 histories" in failing
