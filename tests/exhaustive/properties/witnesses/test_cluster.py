@@ -149,7 +149,7 @@ def test_a_master_that_does_not_answer_ends_the_command_at_once_by_its_url(nobod
     assert said.stderr.splitlines() == [
         f"starting Spark on spark://{nobody}",
         f"error: the Spark master spark://{nobody} can't be reached ({nobody}: Connection refused): start it, or name "
-        "another one.",
+        "another master.",
     ]
 
 
