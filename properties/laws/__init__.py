@@ -1,1 +1,1 @@
-"""The laws: relations that must hold between a history and its output, one law a file."""
+"""The laws: relations that must hold between a history and its output, each law in its own file."""

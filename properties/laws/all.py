@@ -1,4 +1,4 @@
-"""The laws by the subject that they judge, in the order in which reports name them."""
+"""The laws by the subject that they judge, in the order of reports."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ METAMORPHIC: Sequence[Law] = (
     KeysLaw(),
     Repeats(),
 )
-"""The laws that compare runs with each other, without an oracle. Jobs are asked the `Invariant`s, in this order."""
+"""The laws that compare runs without an oracle. Jobs are checked by the `Invariant`s, in this order."""
 OF_JOBS: Sequence[Invariant] = (RowsOneAtATime(),)
-"""The invariants that only jobs are asked."""
+"""The invariants only for jobs."""
 UPGRADE = Upgrade()
-"""The law that a job is asked beside its earlier version."""
+"""The law that compares a job with its earlier version."""
 ON_SPARK: Sequence[Law] = (
     Changelog(),
     Labels(),
@@ -86,15 +86,15 @@ AS_OF_REFERENCE: Mapping[str, str] = {
     TableAtEveryCut.name: FoldIsMeaning.name,
     **{law.name: law.name for law in ON_SPARK if isinstance(law, VariantLaw | DuckDB)},
 }
-"""The laws that a check asks of Spark only with `--all-laws`, and the laws that it asks of the reference instead."""
+"""The laws that a check of Spark includes only with `--all-laws`, and the laws of the reference that replace them."""
 _AS = f"{TableAtEveryCut.name} as {FoldIsMeaning.name}"
 BY_REFERENCE = (
     f"asked of the reference alone, {_AS}: where changelog holds, Spark emits what the reference emits, so Spark keeps "
     "what the reference keeps; --all-laws asks Spark too"
 )
-"""The reason why these laws aren't asked of Spark."""
+"""The reason why these laws are left out on Spark."""
 WITHOUT_REFERENCE = f"not asked here: a check asks them of the reference, {_AS}, or with --all-laws of Spark"
-"""The reason in a check that leaves the reference out."""
+"""The reason in a check without the reference."""
 
 
 def law_named(name: str, subject: Subject = "spark") -> Law:
@@ -111,29 +111,29 @@ def law_named(name: str, subject: Subject = "spark") -> Law:
 
 
 def asked_of(registration: Registration, laws: Sequence[Law]) -> tuple[list[Law], dict[str, str]]:
-    """Return the laws that an operator is asked, and for each other law the reason why it isn't asked."""
+    """Return the laws for an operator, and for each other law the reason why it doesn't apply."""
     reasons = {law.name: reason for law in laws if (reason := law.not_checked(registration))}
     return [law for law in laws if law.name not in reasons], reasons
 
 
 def invariants() -> Iterator[Invariant]:
-    """Yield the laws of any job."""
+    """Yield the laws for any job."""
     yield from (law for law in METAMORPHIC if isinstance(law, Invariant))
     yield from OF_JOBS
 
 
 def variations_of(run: RunOptions, seed: int, batches: int) -> list[Variation]:
-    """Return the variation of a job's plain run that each invariant asks for; as `Invariant.draw`."""
+    """Return each invariant's variation of a job's plain run; as `Invariant.draw`."""
     return [law.variation(run, law.draw(run, seed, batches)) for law in invariants()]
 
 
 def saved_variation(run: RunOptions, saved: Mapping[str, Any]) -> Variation:
-    """Return the variation that a counterexample was found under.
+    """Return the variation of a counterexample's run.
 
     Raises:
-        BadInput: The law is unknown, or can't be asked with the saved argument.
+        BadInput: The law is unknown, or doesn't accept the saved argument.
     """
-    # A history's behaviour beside other histories can't be replayed without them.
+    # A history's behaviour in a shared query can't be replayed without the other histories.
     laws = {law.of_jobs: law for law in (*invariants(), UPGRADE) if not isinstance(law, Packing)}
 
     def refuse() -> NoReturn:

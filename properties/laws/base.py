@@ -1,4 +1,4 @@
-"""The base of laws: coverage goals, the samples that a law judges, its judgement, and rechecks of a single history."""
+"""The base of laws: coverage goals, the judged samples, the judgement, and rechecks of a single history."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Verdict(StrEnum):
 
 
 class CannotRecheck(BadInput):
-    """A law can't be asked again about a history; the message says why."""
+    """A law can't be rechecked on a history; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Comparison:
     """The outcomes of a history from two witnesses, or from two runs of one witness.
 
     Attributes:
-        expected: The witness with the expected outcome, and that outcome.
+        expected: The witness of the expected outcome, and that outcome.
         actual: The other witness, and its outcome.
-        differences: The differences between them; none if the law holds.
+        differences: The differences between the outcomes; none if the law holds.
     """
 
     expected: Named
@@ -54,7 +54,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class BrokenCase:
-    """A case on which a law is broken."""
+    """A case that breaks a law."""
 
     case: Case
     comparison: Comparison
@@ -62,18 +62,18 @@ class BrokenCase:
 
 @dataclass
 class LawResult:
-    """The result of a law for the histories that it judged.
+    """The result of a law for its judged histories.
 
     Attributes:
         law: The law.
-        sentence: The law's sentence on the operator.
-        goals: The coverage goals that must be met before it has shown anything.
-        judged: The number of histories that it judged.
+        sentence: The law's sentence for the operator.
+        goals: The coverage goals that a verdict requires.
+        judged: The number of judged histories.
         covered: The number of histories that met each goal.
-        violations: The cases on which it is broken.
-        divergences: The number of histories whose answer is explained by each named divergence of Kafka Streams.
-        unfinished: Whether the check ended before the law was done.
-        skipped: The reason why it couldn't be asked at all, if so.
+        violations: The cases that break the law.
+        divergences: The number of histories explained by each named divergence of Kafka Streams.
+        unfinished: Whether the check ended before the law was finished.
+        skipped: The reason why the law was skipped, if so.
     """
 
     law: Law
@@ -88,12 +88,12 @@ class LawResult:
 
     @property
     def missing(self) -> list[str]:
-        """The goals that no history met."""
+        """The unmet goals."""
         return [goal for goal in self.goals if not self.covered[goal]]
 
     @property
     def verdict(self) -> Verdict:
-        """Violated by one violation; inconclusive without a history or with an unmet goal, or when cut short."""
+        """Violated by a single violation; inconclusive without a history, with an unmet goal, or after an early end."""
         if self.violations:
             return Verdict.VIOLATED
         nothing_shown = self.unfinished or self.missing or not self.judged
@@ -106,16 +106,18 @@ class Law:
     Attributes:
         name: Its name in commands and reports.
         says: Its sentence, if it is the same for all operators.
-        between: The witnesses whose answers it compares; with a single witness, its answers in several runs.
-        kinds: The kinds of samples whose runs it judges.
-        needs: The field of a registration without which an operator isn't asked; empty if all operators are asked.
-        reason: The reason why an operator without that field isn't asked.
-        follows_changelog: Whether a wrong changelog breaks it too: then it makes no counterexample of its own.
-        needs_original: Whether it relates a variant to its original, so that both are needed to ask it again.
-        is_plain: Whether single histories can be judged in one run of Spark, however many.
-        null_keys_alone: Whether a history with null keys is asked again in a query of its own.
-        shows_neighbours: Whether it has shown nothing until each number of a definition shows when off by one.
-        at_once: The most candidates of a round of shrinking, if each costs a query; 0: all.
+        between: The witnesses whose outcomes the law compares; with a single witness, its outcomes in several runs.
+        kinds: The kinds of samples whose runs the law judges.
+        needs: The field of a registration that the law requires; empty if it applies to all operators.
+        reason: The reason why the law skips an operator without that field.
+        follows_changelog: Whether a wrong changelog also breaks this law: then the law creates no counterexample of its
+            own.
+        needs_original: Whether the law relates a variant to its original, so that a recheck needs both.
+        is_plain: Whether a single run of Spark judges any number of histories.
+        null_keys_alone: Whether a history with null keys is rechecked in its own query.
+        shows_neighbours: Whether the law is inconclusive until the output changes for each off-by-one number of a
+            definition.
+        at_once: The largest number of candidates of a shrinking round, if each costs a query; 0: all.
     """
 
     name: ClassVar[str]
@@ -132,19 +134,19 @@ class Law:
     at_once: ClassVar[int] = 0
 
     def sentence(self, registration: Registration) -> str:
-        """Return the law's sentence on an operator."""
+        """Return the law's sentence for an operator."""
         return self.says
 
     def not_checked(self, registration: Registration) -> str | None:
-        """Return the reason why an operator isn't asked, or None if it is."""
+        """Return the reason why the law skips an operator, or None."""
         return self.reason if self.needs and not getattr(registration, self.needs) else None
 
     def is_asked_of(self, sample: Sample) -> bool:
-        """Whether the law judges the run of a sample."""
+        """Return whether the law judges the run of a sample."""
         return sample.kind in self.kinds
 
     def goals(self, sample: Sample) -> Iterable[str]:
-        """Return the coverage goals that histories of a sample must meet before the law has shown anything of it."""
+        """Return the coverage goals that histories of a sample must meet for a verdict."""
         return ()
 
     def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:
@@ -152,10 +154,10 @@ class Law:
         raise NotImplementedError
 
     def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
-        """Ask the law again, about each case alone as far as it matters; cases that may share a query do.
+        """Recheck the law on each case, alone as far as it matters; cases that may share a query do.
 
         Raises:
-            CannotRecheck: The law can't be asked about such a case; the message says why.
+            CannotRecheck: The law doesn't apply to such a case; the message says why.
             MissingTool: The machine lacks what the law needs.
             StreamproofError: A query failed.
         """
@@ -168,27 +170,27 @@ class Law:
         return [comparisons[index] for index in range(len(cases))]
 
     def recheck_together(self, histories: Sequence[History], witness: QueryWitness) -> list[Comparison]:
-        """Ask a plain law again about each of histories that share queries, or a cohort."""
+        """Recheck a plain law on histories that share queries, or a cohort."""
         raise NotImplementedError
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
-        """Ask the law again about each history of a cohort, in as few queries as it takes."""
+        """Recheck the law on each history of a cohort, with as few queries as possible."""
         return self.recheck_together(cohort.histories, witness)
 
     def cases_of(self, history: History) -> list[Case]:
-        """Return the cases that a history makes; shrinking looks for the smallest history with a broken case."""
+        """Return the cases of a history; shrinking searches for the smallest history with a violating case."""
         return [Case(history)]
 
 
 def violations(
     histories: Iterable[History], comparisons: Iterable[Comparison], way: RunOptions | None = None
 ) -> Iterator[BrokenCase]:
-    """Yield a violation for each history whose comparison has differences; there may be fewer comparisons.
+    """Yield a violation for each history whose comparison contains differences; the comparisons may be fewer.
 
     Args:
         histories: The histories.
-        comparisons: The comparison of each.
-        way: How they were run again, if they were.
+        comparisons: The comparison of each history.
+        way: The options of a second run, if any.
     """
     for history, comparison in zip(histories, comparisons, strict=False):
         if comparison.differences:

@@ -1,4 +1,4 @@
-"""The case on which a law is asked again."""
+"""The case for a law's recheck."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..witnesses.run_options import RunOptions
 
 @dataclass(frozen=True)
 class Case:
-    """The case on which a law is asked again.
+    """The case for a law's recheck.
 
     Attributes:
         history: The history.
-        original: The history that it was made from, if it is a variant.
-        way: How a law that runs histories again runs it; None: in all ways of that law.
+        original: The history from which a variant was created, if it is a variant.
+        way: The options of the law's second run; None: all options of that law.
     """
 
     history: History

@@ -1,4 +1,4 @@
-"""The reference's play of a history, with the record that caused each output."""
+"""The reference's run of a history, with the record that caused each output."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ...reference.core.records import Output, Record
 
 
 def played_with_causes(history: History) -> tuple[Played, list[int | None]]:
-    """Return the reference's play, and for each of its entries the number (from 0) of the record that set it off."""
+    """Return the reference's run, and for each of its entries the number (from 0) of the record that caused it."""
     causes: list[int | None] = []
     number = -1
 
     class Noting:
-        """The behaviour, noting the cause of each output."""
+        """The behaviour, recording the cause of each output."""
 
         def __init__(self, definition: Any, clock: Clock) -> None:
             self.own = operator_named(history.operator).behaviour(definition, clock)

@@ -1,4 +1,4 @@
-"""Fold a changelog batch by batch, and compare each table with the meaning of the records accepted by then."""
+"""Fold a changelog batch by batch, and compare each table with the meaning of the records accepted so far."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..outcomes.outcomes import Difference, FinalResult, canonical, result_diffe
 
 
 def by_batch(entries: Iterable[Entry], batches: int) -> list[list[Output]]:
-    """Return the output of each of the batches, in order."""
+    """Return the output of each batch, in order."""
     emitted: list[list[Output]] = [[] for _ in range(batches)]
     for entry in entries:
         if entry.batch < batches:
@@ -21,11 +21,11 @@ def by_batch(entries: Iterable[Entry], batches: int) -> list[list[Output]]:
 
 
 def folded_differences(history: History, played: Played, emitted: Sequence[Sequence[Output]]) -> list[Difference]:
-    """Return the differences between a changelog's table and the meaning, after the first batch with differences.
+    """Return the differences between a changelog's table and the meaning, after the first differing batch.
 
     Args:
         history: The history.
-        played: The reference's play of it, with the records accepted by each batch.
+        played: The reference's run of the history, with the records accepted by each batch.
         emitted: The output of each batch.
     """
     operator, definition = operator_named(history.operator), played.definition
@@ -34,14 +34,14 @@ def folded_differences(history: History, played: Played, emitted: Sequence[Seque
     asked: tuple[int, int] | None = None
     for batch, ((_, accepted, clock), outputs) in enumerate(zip(played.steps, emitted, strict=True)):
         if asked == (accepted, clock) and not outputs:
-            continue  # the same question as after the batch before, and the same answer
+            continue  # the same inputs as after the previous batch, so the same result
         asked = accepted, clock
         if definition.is_stream:
             stream = bag([*stream, *outputs])
         result: FinalResult = stream if definition.is_stream else fold(outputs, table)
         meant = canonical(operator.meaning(definition, played.accepted[:accepted], clock), definition.unordered)
         folded = canonical(result, definition.unordered)
-        # Equal results have no differences; finding differences takes longer.
+        # Compare first, because finding differences is slower.
         if meant != folded and (wrong := result_differences(history.name, batch, meant, folded)):
             return wrong
     return []

@@ -27,7 +27,7 @@ from .case import Case
 from .causes import played_with_causes
 
 PART = 5
-"""The share of a sample's histories that are run again with other options: 1 in `PART`."""
+"""The share of a sample's histories that run again with other options: 1 in `PART`."""
 
 
 class Kind(Enum):
@@ -46,7 +46,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Variant:
-    """A history made from another history of its sample, by a law that relates their outcomes.
+    """A history derived from another history of its sample, by a law that relates their outcomes.
 
     Attributes:
         law: The law's name.
@@ -60,27 +60,27 @@ class Variant:
 
     @property
     def changed(self) -> bool:
-        """Whether the variant isn't the original itself."""
+        """Whether the variant differs from the original."""
         return self.case.original is None or self.case.history.lines != self.case.original.lines
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Histories of one profile under one clock schedule, and their purpose.
+    """Histories of a profile with the same clock schedule, and their purpose.
 
     Attributes:
         registration: The operator.
-        kind: Their purpose.
+        kind: The histories' purpose.
         profile: The name of the profile.
         options: The profile's options, as far as the histories share them.
-        histories: The histories, as they are run.
+        histories: The executed histories.
         covered: The number of histories that met each coverage goal.
-        is_first: Whether some of its histories are run alone; and again, if its operator shares no queries.
-        is_pooled: Whether its definition was drawn: then a goal is one of the operator, not of this definition.
+        is_first: Whether some of its histories run alone; and again, if its operator shares no queries.
+        is_pooled: Whether its definition was drawn: then a goal belongs to the operator, not to this definition.
         is_emptied: Whether some of its histories end with every row of their tables deleted.
-        ways: How the histories are run again for each law; the histories of a pool are run together.
-        more: Further facts for the laws of its kind: a retention (ms), settings of Spark, the goals that the clock of a
-            pool meets.
+        ways: The options of the second runs for each law; the histories of a pool run together.
+        more: Further facts for the laws of its kind: a retention (ms), settings of Spark, the goals that a pool's clock
+            meets.
     """
 
     registration: Registration
@@ -101,7 +101,7 @@ class Sample:
         return self.registration.declare(self.options)
 
     def is_without_late_data(self, history: History) -> bool:
-        """Whether nothing is late in a history of the sample, whatever the order of its records."""
+        """Return whether no record of the sample's histories can be late, in any order."""
         if self.kind in (Kind.WITHOUT_LATE_DATA, Kind.IN_TIME):
             return True
         return not self.registration.by_clock(self.declared(history))
@@ -113,7 +113,7 @@ class Sample:
 
     @property
     def bounds_state(self) -> bool:
-        """Whether the state of a history is empty once the clock has passed everything."""
+        """Return whether a history's state is empty once the clock has passed everything."""
         return self.kind is Kind.RANDOM and self.registration.bounds_state(self.definition)
 
     def goals(self, names: Sequence[str]) -> tuple[str, ...]:
@@ -121,14 +121,14 @@ class Sample:
         return tuple(names) if self.is_pooled else tuple(f"{name} ({self.profile})" for name in names)
 
     def cover(self, counts: Mapping[str, int]) -> Counter[str]:
-        """Count how often goals were met; as `goals`."""
+        """Count the met goals; as `goals`."""
         if self.is_pooled:
             return Counter({name: count for name, count in counts.items() if count})
         return Counter({f"{name} ({self.profile})": count for name, count in counts.items() if count})
 
 
 class CohortRun:
-    """A sample's histories and their variants, run for each subject in queries that the samples of a pool share.
+    """A sample's histories and their variants, run for each subject in queries that a pool's samples share.
 
     Args:
         sample: The sample.
@@ -146,12 +146,12 @@ class CohortRun:
 
     @cached_property
     def played_with_causes(self) -> list[tuple[Played, list[int | None]]]:
-        """The reference's play of each history, and the causes of its entries; all subjects run the same histories."""
+        """The reference's run of each history, and the causes of its entries; all subjects run the same histories."""
         return [played_with_causes(history) for history in self.each]
 
     @cached_property
     def played(self) -> list[Played]:
-        """The reference's play of each history."""
+        """The reference's run of each history."""
         return [played for played, _ in self.played_with_causes]
 
     @cached_property
@@ -167,7 +167,7 @@ class CohortRun:
         return found + Counter(dict.fromkeys(of_all, len(played)))
 
     def part(self, options: RunOptions) -> list[History]:
-        """Return the histories that are run with these options: for a rerun only the first."""
+        """Return the histories to run with these options: for a rerun, only the first histories."""
         if not options.is_rerun:
             return self.each
         count = len(self.sample.histories)
@@ -175,7 +175,7 @@ class CohortRun:
 
     @cached_property
     def runs_alone(self) -> int:
-        """The index of the drawn history that is run alone: the history with the largest output in the reference."""
+        """The index of the drawn history that runs alone: the history with the largest output in the reference."""
         return max(range(len(self.sample.histories)), key=lambda index: len(self.played[index].entries))
 
     def alone(self, subject: int) -> Outcome:
@@ -184,7 +184,7 @@ class CohortRun:
         return self._run_alone(subject) if prepared is None else prepared.result()
 
     def prepare_alone(self, executor: Executor) -> None:
-        """Begin to run one history alone for each subject, in other threads."""
+        """Start running a history alone for each subject, in other threads."""
         self._alone = {subject: executor.submit(self._run_alone, subject) for subject in range(len(self.witnesses))}
 
     def _run_alone(self, subject: int) -> Outcome:
@@ -199,7 +199,7 @@ class CohortRun:
 
 
 class Pool:
-    """Samples that are run together, and their outcomes, for each way in which they are run.
+    """Samples that run together, and their outcomes, for each set of run options.
 
     Args:
         members: The samples, with their variants and subjects.
@@ -220,15 +220,15 @@ class Pool:
         return sum(self._queries)
 
     def count(self, queries: int) -> None:
-        """Count queries that were run; threads may call it at once."""
+        """Count executed queries, possibly from several threads at once."""
         self._queries.append(queries)
 
     def prepare(self, ways: Sequence[RunOptions], executor: Executor) -> None:
-        """Begin to run the histories in some ways, in other threads."""
+        """Start running the histories with several run options, in other threads."""
         self._prepared = {options: executor.submit(self._run, options) for options in ways}
 
     def let_go(self) -> None:
-        """Forget the members, which refer to the pool: otherwise its outcomes would stay until garbage is collected."""
+        """Drop the members, which refer to the pool; otherwise its outcomes would stay until garbage collection."""
         self.members = ()
         self._answers.clear()
 
@@ -240,7 +240,7 @@ class Pool:
         return RunOptions(read_state=reads)
 
     def answers(self, member: CohortRun, options: RunOptions | None = None) -> Answers:
-        """Return the outcomes of a member's histories, subject by subject; each way is run once."""
+        """Return the outcomes of a member's histories, subject by subject; each set of options runs once."""
         options = self.plain if options is None else options
         if options not in self._answers:
             prepared = self._prepared.get(options)
@@ -279,7 +279,7 @@ class Pool:
 
 
 def joined(of_subjects: Sequence[Answers]) -> Answers:
-    """Join the outcomes of several subjects, in order."""
+    """Concatenate the outcomes of several subjects, in order."""
     first = of_subjects[0]
     return Answers(
         [outcome for one in of_subjects for outcome in one.outcomes],
@@ -291,7 +291,7 @@ def joined(of_subjects: Sequence[Answers]) -> Answers:
 
 
 class ReferenceRun:
-    """A sample's histories, and the reference's play of them.
+    """A sample's histories, and the reference's run of them.
 
     Args:
         sample: The sample.
@@ -312,7 +312,7 @@ class ReferenceRun:
 
     @cached_property
     def covered(self) -> Counter[str]:
-        """The number of histories that met each coverage goal; of a profile, a neighbour's goal counts once."""
+        """The number of histories that met each coverage goal; a profile's neighbour goal counts once."""
         if self.sample.kind is Kind.REFERENCE:
             return covered_by(self.histories, played=self.played)
         found = count_goals_met(self.histories, self.played)
@@ -322,7 +322,7 @@ class ReferenceRun:
 
 
 class StagedRun:
-    """A sample's histories, played message by message in the queries that an operator with channels has on Spark."""
+    """A sample's histories, run message by message in the separate Spark queries of an operator with channels."""
 
     def __init__(self, sample: Sample, staged: Sequence[Any]) -> None:
         self.sample, self.histories, self.staged = sample, list(sample.histories), staged
@@ -336,7 +336,7 @@ class TypedRun:
 
 
 class Run:
-    """A subject's share of a cohort's run: the histories, their outcomes, the reference's play of them."""
+    """A subject's share of a cohort's run: the histories, their outcomes, and the reference's run of them."""
 
     def __init__(self, whole: CohortRun, subject: int) -> None:
         self.whole, self.subject, self.witness = whole, subject, whole.witnesses[subject]
@@ -351,12 +351,12 @@ class Run:
 
     @property
     def leftover(self) -> list[list[StoredState]]:
-        """The state of each history's keys at the end."""
+        """The final state of each history's keys."""
         return self.answers.left
 
     @property
     def drawn(self) -> int:
-        """The number of drawn histories; variants of them follow."""
+        """The number of drawn histories, which are before their variants."""
         return len(self.sample.histories)
 
     def again(self, options: RunOptions) -> Answers:

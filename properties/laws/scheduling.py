@@ -1,4 +1,4 @@
-"""Schedules of delivery: their draws, the goals that a history has met, and the base of laws that play them."""
+"""Schedules of delivery: their draws, the goals that a history has met, and the base of laws that run them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .base import OWN, BrokenCase, Comparison, Law, LawResult, violations
 from .case import Case
 
 TRIES = 3
-"""The number of schedules of a history that are tried when it is shrunk."""
+"""The number of schedules to try for a history during shrinking."""
 GOALS = (
     "an answer that came too late",
     "a left row changed while its answer waited",
@@ -35,21 +35,21 @@ class ScheduledLaw(Law):
     reason = "its registration has no protocol: it sends no messages"
 
     def cases_of(self, history: History) -> list[Case]:
-        """Return a history with deliveries as it is; a history without, under some schedules, the same each time."""
+        """Return a history with deliveries as it is; for other histories, always the same few schedules."""
         if any(isinstance(line, Delivery) for line in history.lines):
             return [Case(history)]
         return [Case(scheduled(history, random.Random(f"{number} {history.to_text()}"))) for number in range(TRIES)]
 
 
 class StagedLaw(ScheduledLaw):
-    """A law that asks a witness to play schedules message by message, as the protocol's model does."""
+    """A law that lets a witness run schedules message by message, as the protocol's model does."""
 
     def stage(self, histories: Sequence[History], witness: QueryWitness) -> Sequence[Staged]:
-        """Return the outcome of each history, and the messages that wait."""
+        """Return the outcome of each history, and the waiting messages."""
         raise NotImplementedError
 
     def compared(self, history: History, staged: Staged, result: LawResult) -> Comparison:
-        """Compare the witness's outcome of a history with the protocol; note explanations in `result`."""
+        """Compare the witness's outcome of a history with the protocol; record explanations in `result`."""
         raise NotImplementedError
 
     def judge_staged(
@@ -61,7 +61,7 @@ class StagedLaw(ScheduledLaw):
             yield from violations([history], [self.compared(history, one, result)])
 
     def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
-        """Play the histories again."""
+        """Run the histories again."""
         histories, unnoted = [case.history for case in cases], LawResult(self)
         staged = self.stage(histories, witness)
         return [self.compared(*pair, unnoted) for pair in zip(histories, staged, strict=True)]
@@ -93,13 +93,13 @@ def scheduled(history: History, generator: random.Random) -> History:
 
 
 def goals_met(history: History) -> Counter[str]:
-    """Count the goals of schedules that a history has met."""
+    """Count the schedule goals that a history has met."""
     protocol = protocol_of(history)
     return Counter(goal for line in history.lines for goal in _met(protocol, line))
 
 
 def _met(protocol: Any, line: object) -> Iterator[str]:
-    """Take a line, and name the goals that it meets."""
+    """Process a line, and return the names of the goals that it meets."""
     if isinstance(line, Record):
         routes = protocol.waiting
         if line.input == "left" and any(key == line.key for channel, _, key in routes if channel == "response"):

@@ -1,4 +1,4 @@
-"""Laws of an implementation: the mutant that each law alone kills, or the reason that it stays if there is none."""
+"""Laws of an implementation: the mutant that only this law kills, or the reason to keep a law without a mutant."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KILLS_ALONE: Mapping[str, tuple[str, str]] = {
     "schedules": ("foreign_key_join", "asks_the_old_key"),
     "state": ("session_windows", "state_never_expires"),
 }
-"""For each law an operator, and a mutant of it that no other law kills."""
+"""For each law, an operator and its mutant that no other law kills."""
 
 _BY_REFERENCE = "a check asks it of the reference, and of Spark with --all-laws: it shows what both have wrong alike"
 STAYS: Mapping[str, str] = {
@@ -23,7 +23,7 @@ STAYS: Mapping[str, str] = {
     "native": "it judges Spark's own operators, which have no mutants",
     "columns": "it judges how a declaration reads typed columns, which no logic decides",
 }
-"""The reason why a law stays that is never the only law to kill a mutant."""
+"""The reason to keep a law that is never the only law to kill a mutant."""
 
 
 def why(law: str) -> str:

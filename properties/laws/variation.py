@@ -1,6 +1,6 @@
 """Variations of a job's query that mustn't change its output.
 
-A variation is small enough to be saved with its counterexample, which is replayed as it was found.
+A variation is small enough to be saved with its counterexample, which is replayed with the same options.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ..witnesses.job.running import QueryOutput
 from ..witnesses.run_options import RunOptions
 
 BATCHES = 5
-"""The batches of a history that may have rows."""
+"""The batches of a history that may contain rows."""
 CHANGED = "a history that it gives the job otherwise"
-"""The coverage goal of a variation of histories: one that changes none shows nothing."""
+"""The coverage goal of a variation of histories: a variation without a changed history shows nothing."""
 
 
 @dataclass(frozen=True)
@@ -25,18 +25,20 @@ class Variation:
     """A way to run a job's query; by default the plain way.
 
     Attributes:
-        run: How the query is run.
-        law: The name, for jobs, of the law that asks for it; empty for the plain way.
-        given: The law's argument, such as the batch in which the query dies, as JSON has it; None: nothing is saved.
+        run: The run options of the query.
+        law: The name, for jobs, of the law behind the variation; empty for the plain way.
+        given: The law's argument as JSON, such as the batch in which the query dies; None: nothing is saved.
         when: The run in words, such as `with five shuffle partitions`.
         otherwise: The plain run in words.
-        comparing: What must be the same: the rows of each batch, or the table at the end.
-        vary: Returns the history that the job is given in place of a drawn history.
+        comparing: The part that must stay the same: the rows of each batch, or the final table.
+        vary: Returns the job's actual history for a drawn history.
         goals: The coverage goals of the run.
-        parts: Takes the output of a run and returns smaller variations, the likeliest first; None: there are none.
-        share: Returns a history's share of it, by the history's number, if each runs in its own query; None for all.
-        remedy: The advice if a right job differs.
-        is_alone: Whether a history runs alone, and must emit the rows that are expected of it beside others.
+        parts: Gets the output of a run and returns smaller variations, the likeliest first; None: no smaller
+            variations.
+        share: Returns the part of the variation for a history's number, if each history runs in its own query; None:
+            all of it.
+        remedy: The advice if a correct job differs.
+        is_alone: Whether a history runs alone, but must emit the expected rows of its shared query.
     """
 
     run: RunOptions
@@ -54,23 +56,23 @@ class Variation:
 
     @property
     def saved(self) -> Mapping[str, Any]:
-        """The variation as a counterexample's file has it; empty for the plain run."""
+        """The variation in the form of a counterexample's file; empty for the plain run."""
         return {} if self.given is None else {"law": self.law, "given": self.given}
 
 
 class Invariant(ABC):
-    """A law over any witness: for an operator it judges outcomes, as each law does; for a job it varies its query.
+    """A law over any witness: for an operator, it judges outcomes, as other laws do; for a job, it varies its query.
 
     Attributes:
         of_jobs: Its name in reports and counterexamples of jobs, such as `a restart`.
-        given: The argument `given` of `variation` if none is drawn, as JSON has it; None if it needs no argument.
+        given: The default of `variation`'s argument `given`, as JSON; None: no argument is needed.
     """
 
     of_jobs: ClassVar[str]
     given: ClassVar[Any] = None
 
     def draw(self, run: RunOptions, seed: int, batches: int) -> Any:
-        """Draw the argument `given` of `variation`, as JSON has it.
+        """Draw the argument `given` of `variation`, as JSON.
 
         Args:
             run: The plain run.

@@ -1,1 +1,1 @@
-"""The expected output of a job: oracles, the rules of Spark's own operators, and the comparison with its output."""
+"""The expected output of a job: oracles, the rules of Spark's own operators, and the comparison with the output."""

@@ -1,4 +1,4 @@
-"""The oracles of change data: a table that a job keeps from change events, as a dimension of type 1 or 2."""
+"""The oracles of change data: a table from change events, as a dimension of type 1 or 2."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .rules.declared import column_names, named
 
 ColumnNames = str | Sequence[str]
 ORDERED = ("integer", "decimal", "timestamp", "date", "string")
-"""The types of columns that give events an order; of floating-point numbers NaN has no place in it."""
+"""The column types that order events; floating-point numbers are excluded because NaN has no order."""
 AGAIN, OLDER = "an event that comes again", "an event that comes after a newer one of its key"
 DELETED = "an event that is older than a delete, and comes after it"
 
@@ -44,16 +44,16 @@ class _Kept(Kept):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangesOracle(Oracle):
-    """The table that change events leave; late ones count, and order of arrival, repeats and batches play no part.
+    """The table that results from change events; order of arrival, lateness, repeats and batches don't matter.
 
     Attributes:
         name: Its name in reports.
         keys: The columns of a row's key.
         sequence_by: The columns that order the events of a key.
-        deletes: The condition on which an event deletes its row; None: no event does.
-        columns: The columns that a row keeps beside its key; None: all.
-        ties: The columns that decide between events of equal sequence; none: such events are copies.
-        input: The name of the input, if the job has several.
+        deletes: The condition on which an event deletes its row; None: no event deletes.
+        columns: The non-key columns that a row keeps; None: all.
+        ties: The columns that decide between events of equal sequence; empty: such events are copies.
+        input: The name of the input, if the job uses several.
     """
 
     name: str
@@ -67,7 +67,7 @@ class ChangesOracle(Oracle):
 
     @property
     def allows_fewer_columns(self) -> bool:  # type: ignore[override]
-        """Whether the job chooses the columns that it keeps."""
+        """Whether the job chooses the columns to keep."""
         return self.columns is None
 
     @property
@@ -90,10 +90,10 @@ class ChangesOracle(Oracle):
         return [*dict.fromkeys((*self.keys, *self.sequence_by, *self.ties))] if is_read else ()
 
     def beside(self, witness: RowsWitness) -> ChangesOracle:
-        """Refuse an input that lacks a column, or has one of another type than the rule needs.
+        """Refuse an input that lacks a column of the rule, or declares it with an unsuitable type.
 
         Raises:
-            BadInput: As it says; the message names the column and the remedy.
+            BadInput: The input is refused; the message names the column and the remedy.
         """
         source = self._source(witness.sources)
         given = next(one for one in witness.inputs if one.name == source.name)
@@ -154,7 +154,7 @@ class ChangesOracle(Oracle):
         return next(source for source in sources if self.input in (None, source.name))
 
     def _deleted(self, source: Source, rows: Sequence[Row]) -> list[bool]:
-        """Return whether each row deletes, by DuckDB."""
+        """Return whether each row deletes, evaluated by DuckDB."""
         if self.deletes is None:
             return [False] * len(rows)
         import duckdb
@@ -204,7 +204,7 @@ class ChangesOracle(Oracle):
     def unmet(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[str]:
         """Return the goals of change events that none of the histories meets."""
         source = self._source(sources)
-        # A database's log has the changes of a row in their order.
+        # A database's log contains the changes of a row in order.
         goals = [AGAIN] if source.is_change_log else [AGAIN, OLDER, *([DELETED] if self.deletes is not None else ())]
         met: set[str] = set()
         for batches in self._events(histories, source):
@@ -212,10 +212,10 @@ class ChangesOracle(Oracle):
         return [goal for goal in goals if goal not in met]
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
-        """Return the table at the end, or in update and complete mode after each batch.
+        """Return the final table, or in update and complete mode the table after each batch.
 
         Raises:
-            BadInput: An event has no sequence, or two events of equal sequence differ and nothing decides.
+            BadInput: An event has no sequence, or two different events have equal sequence and no `ties` decide.
         """
         comparing: Comparing = "end" if run.mode == "append" else "cuts"
         found = []
@@ -233,7 +233,7 @@ class ChangesOracle(Oracle):
 
     @abstractmethod
     def rows(self, events: Sequence[Event]) -> list[Row]:
-        """Return the rows of the table that events leave."""
+        """Return the rows of the table after the events."""
 
 
 def _value(row: Row, columns: Sequence[str]) -> Any:
@@ -246,7 +246,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _met(events: Sequence[Event]) -> Iterator[str]:
-    """Yield what the events of a history do, in their order of arrival."""
+    """Yield the effects of a history's events, in order of arrival."""
     before: dict[Any, list[Event]] = defaultdict(list)
     for event in events:
         earlier = before[event.key]
@@ -272,10 +272,10 @@ class Scd2Oracle(ChangesOracle):
     """Every version of each row, with its interval.
 
     Attributes:
-        track: The columns whose change makes a new version.
+        track: The columns whose change creates a new version.
         start: The name of the column with the first sequence of a version.
-        end: The name of the column with the sequence at which it ends (exclusive).
-        current: The name of the column that is true of the current version; None: there is none.
+        end: The name of the column with the sequence at which a version ends (exclusive).
+        current: The name of the column that is true for the current version; None: no such column.
         open_end: The end of a current version.
     """
 
@@ -312,20 +312,20 @@ def scd1(
     ties: ColumnNames | None = None,
     input: str | None = None,
 ) -> Scd1Oracle:
-    """Expect the newest version of each row that change events leave: a slowly changing dimension of type 1.
+    """Expect the newest version of each row from change events: a slowly changing dimension of type 1.
 
-    Late events count, too, and order of arrival, repeats and batches play no part. A deleted key doesn't come back by
-    an older event. The table is compared at the end; in update and complete mode after each batch.
+    Late events count too, and order of arrival, repeats and batches don't matter. An older event doesn't restore a
+    deleted key. The table is compared at the end; in update and complete mode after each batch.
 
     Args:
         keys: The columns of a row's key.
         sequence_by: The column, or columns, that order the events of a key: the largest is the newest. Not NULL.
-        deletes: The condition on which an event deletes its row, such as "op = 'D'"; DuckDB evaluates it. None: no
-            event does.
-        columns: The columns that a row keeps beside its key. By default all of which the job keeps any.
-        ties: The columns that decide between events of equal sequence: the largest counts. By default histories have no
-            such events but copies of one event, and others are refused.
-        input: The input's name, where there are several.
+        deletes: The condition on which an event deletes its row, such as "op = 'D'", evaluated by DuckDB. None: no
+            event deletes.
+        columns: The non-key columns that a row keeps. By default all columns that the job keeps.
+        ties: The columns that decide between events of equal sequence: the largest value wins. By default, events of
+            equal sequence are copies of one event in histories, and others are refused.
+        input: The input's name, if the job uses several.
 
     Raises:
         BadInput: No column is named.
@@ -350,23 +350,23 @@ def scd2(
 ) -> Scd2Oracle:
     """Expect every version of each row with its interval: a slowly changing dimension of type 2.
 
-    A version is valid from the sequence of its first event to that of the next version, or of the delete that ends it.
-    Intervals neither overlap nor leave gaps, except for deletes, and a key has at most one current version. Late
-    events count, too: they divide an interval. Otherwise as `scd1`.
+    A version is valid from the sequence of its first event to the sequence of the next version, or of the delete that
+    ends it. Intervals neither overlap nor leave gaps, except for deletes, and a key has at most one current version.
+    Late events count too: they divide an interval. Otherwise as `scd1`.
 
     Args:
         keys: The columns of a row's key.
-        sequence_by: The column that orders the events of a key, and that intervals are made of. Not NULL.
-        columns: The columns that a version has beside its key.
-        track: Those of them whose change makes a new version; a change of the others updates the version. By default
+        sequence_by: The column that orders the events of a key, and bounds the intervals. Not NULL.
+        columns: The non-key columns of a version.
+        track: The columns whose change creates a new version; a change of other columns updates the version. By default
             all.
         deletes: The condition on which an event deletes its row, such as "op = 'D'".
-        ties: The columns that decide between events of equal sequence: the largest counts.
+        ties: The columns that decide between events of equal sequence: the largest value wins.
         start: The result's column with the start of a version.
-        end: The result's column with its end, which is exclusive.
-        current: The result's column that is true of the current version; None: it has none.
-        open_end: The end of a current version: NULL by default; some tables have a date far in the future.
-        input: The input's name, where there are several.
+        end: The result's column with the version's end (exclusive).
+        current: The result's column that is true for the current version; None: no such column.
+        open_end: The end of a current version: NULL by default; some tables use a date far in the future.
+        input: The input's name, if the job uses several.
 
     Raises:
         BadInput: No column is named, or a tracked column isn't among the columns.

@@ -1,4 +1,4 @@
-"""Compare a job's output with the expected output: rows in no order, batch by batch, or tables."""
+"""Compare a job's output with the expected output: unordered rows, batch by batch, or tables."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ STRENGTHS: Mapping[Comparing, str] = {
     "cuts": "the table after each batch",
     "end": "the table at the end",
 }
-"""How strong a comparison is, in words."""
+"""The exactness of a comparison, in words."""
 MOST_COMPARED = 20
-"""The most rows of each side of a difference of which similar ones are looked for."""
+"""The largest number of rows of each side for which similar rows are searched."""
 
 
 def in_words(comparing: Comparing, equality: Equality) -> str:
@@ -36,24 +36,24 @@ def in_words(comparing: Comparing, equality: Equality) -> str:
 def both_flat(
     expected: Sequence[Sequence[Row]], emitted: Sequence[Sequence[Row]]
 ) -> tuple[list[list[Row]], list[list[Row]]]:
-    """Return the batches of both sides with windows as `start` and `end`, unless both have the same window column."""
+    """Return the batches of both sides with windows as `start` and `end`, unless both use the same window column."""
     came = [flat(rows) for rows in emitted]
     known = columns_of(came)
     return [flat(rows, known) for rows in expected], came
 
 
 def columns_of(batches: Iterable[Sequence[Row]]) -> list[str]:
-    """Return the columns of rows, each once, in order of appearance."""
+    """Return the columns of rows, without repetition, in order of appearance."""
     return list(dict.fromkeys(column for rows in batches for row in rows for column in row))
 
 
 def table_of(batches: Sequence[Sequence[Row]], mode: Mode, unique: Sequence[str] | None) -> list[list[Row]]:
-    """Return the table after each batch, from the rows that the batches emitted.
+    """Return the table after each batch, from the batches' emitted rows.
 
     Args:
         batches: The rows of each batch.
         mode: `append`: all rows so far; `update`: the last row for each `unique` value; `complete`: the batch's rows.
-        unique: The columns that tell the rows of the table apart; None: no row replaces another.
+        unique: The columns that identify the rows of the table; None: no row replaces another row.
     """
     if mode == "complete":
         return [list(batch) for batch in batches]
@@ -81,9 +81,9 @@ def difference(
 
     Args:
         expected: The expected outcome.
-        batches: The rows of each batch that were emitted; for a sink one list, the table at the end.
+        batches: The emitted rows of each batch; for a sink, a single list: the final table.
         mode: The job's output mode.
-        unique: The columns that tell the rows of the table apart; None: no row replaces another.
+        unique: The columns that identify the rows of the table; None: no row replaces another row.
         equality: When two values count as equal.
     """
     wanted, came = both_flat(expected.rows, batches)
@@ -105,10 +105,10 @@ def difference(
 
 
 def is_alike(found: Difference, shrunk: Difference) -> bool:
-    """Return whether a smaller history may differ for the same reason as the history that it was shrunk from.
+    """Return whether a smaller history may differ for the same reason as the history before shrinking.
 
-    It may if the same columns differ, or one side lacks rows in both. Where a value differed, fewer rows may well leave
-    one side without the row.
+    The reason may be the same if the same columns differ, or one side lacks rows in both. If a value differed, fewer
+    rows may leave one side without the row.
     """
     if not (found.expected and found.actual):
         return (bool(found.expected), bool(found.actual)) == (bool(shrunk.expected), bool(shrunk.actual))
@@ -116,7 +116,7 @@ def is_alike(found: Difference, shrunk: Difference) -> bool:
 
 
 def _differing(difference: Difference) -> set[str]:
-    """Return the columns in which a row of the one side differs from the most similar row of the other."""
+    """Return the columns in which a row of one side differs from the most similar row of the other side."""
     pairs = product(difference.expected[:MOST_COMPARED], difference.actual[:MOST_COMPARED])
     each = ({name for name in one if comparable(one[name]) != comparable(other.get(name))} for one, other in pairs)
     return min(each, key=len)
@@ -129,16 +129,16 @@ def _only(columns: Sequence[str], row: Row) -> Row:
 def unmatched(
     expected: Sequence[Row], actual: Sequence[Row], columns: Sequence[str], equality: Equality
 ) -> tuple[list[int], list[int]]:
-    """Return the indices of the rows that only one side has, compared in the given columns, or in all without any."""
+    """Return the indices of the rows on only one side, compared in the given columns, or by default in all."""
     compared = columns or sorted(columns_of([expected, actual]))
     bags = ([[row.get(column) for column in compared] for row in rows] for rows in (expected, actual))
     return equality.unmatched(*bags)
 
 
 def with_columns(expected: Sequence[Expected], columns: Sequence[str]) -> tuple[list[Expected], list[str]]:
-    """Reduce the expected rows to the columns of a job's result; return them, and the columns that are left out.
+    """Reduce the expected rows to the columns of a job's result; return the rows, and the omitted columns.
 
-    If it has none of them, the expected rows stay as they are.
+    If the result contains none of the columns, the expected rows stay as they are.
     """
     as_flat = [replace(one, rows=[flat(rows, columns) for rows in one.rows]) for one in expected]
     names = columns_of(rows for one in as_flat for rows in one.rows)
@@ -151,11 +151,11 @@ def with_columns(expected: Sequence[Expected], columns: Sequence[str]) -> tuple[
 
 
 def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: str) -> list[str]:
-    """Return the columns of the job's result that aren't expected.
+    """Return the result's columns that aren't expected.
 
     Args:
         expected: The expected outcomes of all histories.
-        columns: The columns of the job's result, its window as start and end.
+        columns: The columns of the job's result, with its window as start and end.
         where: The job's name in messages.
 
     Raises:
@@ -177,7 +177,7 @@ def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: s
 
 
 def _as_result(columns: Sequence[str], wanted: Sequence[str], missing: Sequence[str]) -> str:
-    """Return how `result=` of a rule may name a job's columns; one that isn't expected may be one that is missing."""
+    """Return an example of a rule's `result=` for a job's columns; an unexpected column stands for a missing column."""
     same, others = ([column for column in columns if (column in wanted) is side] for side in (True, False))
     if not others:
         return json.dumps(same, ensure_ascii=False)
@@ -187,12 +187,12 @@ def _as_result(columns: Sequence[str], wanted: Sequence[str], missing: Sequence[
 def in_their_form(
     expected: Sequence[Expected], emitted: Sequence[Sequence[Sequence[Row]]], sources: Sequence[Source]
 ) -> list[Expected]:
-    """Return the expected outcomes with event times in the form that the job emits: its source's, if it keeps that.
+    """Return the expected outcomes with event times in their source's form, if the job emits that form.
 
     Args:
         expected: The expected outcome of each history, with timestamps.
         emitted: The rows of each batch that the job emits for each history.
-        sources: Its inputs.
+        sources: The job's inputs.
     """
     forms = {source.time: form for source in sources if source.encoding and (form := source.encoding.shown_form)}
     if not forms:
@@ -220,7 +220,7 @@ def in_their_form(
 
 
 Kinds: TypeAlias = dict[str, dict[Any, Any]]
-"""The kinds of each column's values that aren't null, each with an example."""
+"""The kinds of each column's non-null values, each with an example."""
 
 
 def note_kinds(kinds: Kinds, batches: Iterable[Sequence[Row]]) -> None:
@@ -234,16 +234,16 @@ def note_kinds(kinds: Kinds, batches: Iterable[Sequence[Row]]) -> None:
 
 
 def check_kinds(wanted: Kinds, came: Kinds, where: str) -> None:
-    """Check that the rows read from a sink have the expected types: some stores keep few types.
+    """Check that the rows from a sink have the expected types, because some stores support few types.
 
     Args:
         wanted: The kinds of expected values of all histories so far.
-        came: The kinds of values that were read.
+        came: The kinds of actual values.
         where: The job's name in messages.
 
     Raises:
-        BadInput: All values of a column are text but none is expected to be, or all are numbers but times or truth
-            values are expected.
+        BadInput: All values of a column are text but no text is expected, or all are numbers but times or truth values
+            are expected.
     """
     for column in sorted(wanted.keys() & came.keys()):
         if len(came[column]) > 1 or len(wanted[column]) > 1:

@@ -1,4 +1,4 @@
-"""The judge of a job: it runs the job over histories, and compares its output with the oracle's."""
+"""The judge of a job: it runs the job over histories, and compares the job's output with the oracle's."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Judgement(NamedTuple):
     """The judge's comparison on a history.
 
     Attributes:
-        expected: The rows that the oracle expects.
-        emitted: The rows that the job emitted.
-        difference: The first difference; None: they agree.
+        expected: The oracle's expected rows.
+        emitted: The job's emitted rows.
+        difference: The first difference; None: the rows agree.
         output: The output of the history's query.
     """
 
@@ -66,22 +66,22 @@ class Met:
     """The coverage and the facts that the queries of a check have shown so far.
 
     Attributes:
-        covered: The coverage goals of the variation that were met.
-        crashed: The moments at which a query died as planned.
-        stateful: Whether a query has state.
-        columns: The columns of the result, the window as start and end; those of a sink are known once it has run.
+        covered: The met coverage goals of the variation.
+        crashed: The moments of planned crashes.
+        stateful: Whether a query uses state.
+        columns: The columns of the result, with the window as start and end; a sink's columns are known after a run.
         extra: The result's columns that the oracle doesn't expect.
-        left_out: The expected columns that the result doesn't have.
-        comparing: The part that was compared.
+        left_out: The expected columns that the result lacks.
+        comparing: The compared part.
         wanted: For a sink, the kinds of expected values.
-        came: For a sink, the kinds of values that were read.
-        alike: A message that names two rows of a batch that can't be told apart; None: there are no such rows.
+        came: For a sink, the kinds of actual values.
+        alike: A message about two indistinguishable rows of a batch; None: no such rows.
         nondeterministic: The columns that have other values in another run, as plans and runs show; they aren't
             compared.
         plan: The last query's plan.
-        settings: The settings of the session that the job makes.
+        settings: The session settings that the job makes.
         triggers: The triggers of a sink that the check replaces.
-        divergences: The names of the known divergences of Spark's optimizer that reach the plan of a sink's query.
+        divergences: The names of the known divergences of Spark's optimizer in a sink's query plan.
     """
 
     covered: set[str] = field(default_factory=set)
@@ -109,9 +109,9 @@ class Judge:
         witness: Runs the job.
         oracle: Returns the expected outcomes.
         declared: The job's declaration.
-        unique: The columns that tell the rows of an updated table apart, if they are given.
+        unique: The columns that identify the rows of an updated table, if given.
         equality: When two values count as equal.
-        without: The columns that the user leaves out of the comparison.
+        without: The columns that the user excludes from the comparison.
         met: The coverage and the facts that the queries have shown so far.
     """
 
@@ -135,32 +135,32 @@ class Judge:
 
     @property
     def is_sink(self) -> bool:
-        """Whether the job writes its result itself, so that only its end is known."""
+        """Whether the job writes its result itself, so that only the final result is known."""
         return isinstance(self.witness.runner.job, Sink)
 
     @property
     def divergences(self) -> Sequence[str]:
-        """The names of the known divergences of Spark's optimizer that reach the job's plan."""
+        """The names of the known divergences of Spark's optimizer in the job's plan."""
         return self.declared.divergences or self.met.divergences
 
     @property
     def unique_columns(self) -> list[str] | None:
-        """The columns that tell the rows of an updated table apart; None: no row updates another."""
+        """The columns that identify the rows of an updated table; None: no row updates another row."""
         grouping = self.declared.grouping
         if self.unique is None and grouping is None:
             return None
         named = grouping.columns if self.unique is None and grouping is not None else self.unique or ()
-        # A window stands as its two fields in the columns that are compared.
+        # In the compared columns, a window is its two fields.
         return [part for column in named for part in ((column,) if column in self.met.columns else ("start", "end"))]
 
     @property
     def computed_keys(self) -> list[str]:
-        """The columns of keys that the job's query computes with, as its plan shows."""
+        """The key columns in computations of the job's query, from its plan."""
         return self._keys_among(self.declared.plan.computed | self.met.plan.computed)
 
     @property
     def keys_in_functions(self) -> list[str]:
-        """The columns of keys that Python functions of the job are given, and so may compute with."""
+        """The key columns passed to the job's Python functions, which may compute with them."""
         return self._keys_among(self.declared.plan.in_functions | self.met.plan.in_functions)
 
     def _keys_among(self, names: Collection[str]) -> list[str]:
@@ -168,20 +168,20 @@ class Judge:
         return [column for column in keys if column.lower() in names]
 
     def each_alone(self) -> Judge:
-        """Return the judge that runs each history in a query of its own."""
+        """Return the judge that runs each history in its own query."""
         return replace(self, witness=replace(self.witness, alone=True))
 
     def with_tables(self, keyed: Mapping[str, str]) -> Judge:
-        """Return the judge of the same job whose tables have rows of their own for each key; as `RowsWitness.keyed`."""
+        """Return the judge of the same job with separate table rows for each key; as `RowsWitness.keyed`."""
         return replace(self, witness=replace(self.witness, keyed=keyed))
 
     def compare(self, histories: Sequence[JobHistory], variation: Variation) -> list[Judgement]:
-        """Run the job over histories, in one query where they share one, and compare.
+        """Run the job over histories, in a shared query where possible, and compare.
 
         Raises:
-            UnreadableKey: They share a query, and a row of its result can't be assigned to one of them.
-            BadInput: The emitted rows can't be compared with the expected ones; the message names the remedy.
-            StreamproofError: A query failed, or took longer than it may.
+            UnreadableKey: A row of a shared query's result can't be assigned to a history.
+            BadInput: The emitted rows can't be compared with the expected rows; the message names the remedy.
+            StreamproofError: A query failed, or exceeded its time limit.
         """
         if not histories:
             return []
@@ -190,11 +190,11 @@ class Judge:
     def emitted(
         self, histories: Sequence[JobHistory], variation: Variation
     ) -> tuple[list[EmittedBatches], list[QueryOutput]]:
-        """Run the job over histories; return what it emitted of each, and the outputs of its queries.
+        """Run the job over histories; return each history's emitted rows, and the outputs of the queries.
 
         Raises:
-            UnreadableKey: They share a query, and a row of its result can't be assigned to one of them.
-            StreamproofError: A query failed, or took longer than it may.
+            UnreadableKey: A row of a shared query's result can't be assigned to a history.
+            StreamproofError: A query failed, or exceeded its time limit.
         """
         return self.witness.evaluate([self._varied(history, variation) for history in histories], variation.run)
 
@@ -205,18 +205,18 @@ class Judge:
         outputs: Sequence[QueryOutput],
         variation: Variation,
     ) -> list[Judgement]:
-        """Compare what came of histories with the expected outcomes.
+        """Compare the emitted rows of histories with the expected outcomes.
 
         Args:
             histories: The histories.
-            emitted: The rows that the job emitted of each.
-            outputs: The outputs of the queries: one in all, or one each.
-            variation: How they were run.
+            emitted: The job's emitted rows of each history.
+            outputs: The outputs of the queries: a single shared query, or a query for each history.
+            variation: The run options.
 
         Raises:
-            BadInput: The emitted rows can't be compared with the expected ones; the message names the remedy.
+            BadInput: The emitted rows can't be compared with the expected rows; the message names the remedy.
         """
-        if not self.met.columns:  # of a sink the first rows show them
+        if not self.met.columns:  # a sink's columns are known from its first rows
             self.refuse_without({name: None for batches in emitted for rows in batches for row in rows for name in row})
             self.met.columns = columns_of(flat(rows) for batches in emitted for rows in batches)
         for output in outputs:
@@ -233,7 +233,7 @@ class Judge:
             note_kinds(self.met.came, (rows for batches in emitted for rows in batches))
             check_kinds(self.met.wanted, self.met.came, self.name)
         differences = (self.difference(*pair, variation) for pair in zip(expected, emitted, strict=True))
-        if len(outputs) < len(histories):  # they shared one query
+        if len(outputs) < len(histories):  # the histories shared a query
             outputs = [*outputs] * len(histories)
         return [Judgement(*fields) for fields in zip(expected, emitted, differences, outputs, strict=True)]
 
@@ -244,7 +244,7 @@ class Judge:
         return debezium.keep_order(history, varied, self.witness.sources)
 
     def compare_alone(self, history: JobHistory, variation: Variation) -> Judgement:
-        """Run the job over a history in a query of its own, unless that was done before, and compare."""
+        """Run the job over a history in its own query, unless the result is cached, and compare."""
         text = repr((history.played, variation.saved))
         if text not in self._alone:
             (self._alone[text],) = self.compare([history], variation)
@@ -268,26 +268,26 @@ class Judge:
         return expected
 
     def of_oracle(self, histories: Sequence[JobHistory], variation: Variation) -> list[Expected]:
-        """Return the outcome of each history that the oracle expects."""
+        """Return the oracle's expected outcome of each history."""
         return self.oracle.expected(histories, self.witness.sources, variation.run)
 
     def beside(self, history: JobHistory, expected: Expected, variation: Variation) -> Judgement:
-        """Run the job over a history in a query of its own, and compare with the rows expected in a shared query."""
+        """Run the job over a history in its own query, and compare with the expected rows of a shared query."""
         ((emitted,), (output,)) = self.witness.evaluate([self._varied(history, variation)], variation.run)
         return self._compared(expected, emitted, output, variation)
 
     def without_others(
         self, histories: Sequence[JobHistory], number: int, expected: Expected, variation: Variation
     ) -> Judgement:
-        """Run the job over a history under the keys and tables of its shared query, but without the others' rows.
+        """Run the job over a history with the keys and tables of its shared query, but without the other histories.
 
-        A job may treat some keys differently, so under other keys the history may rightly have another result.
+        A job may treat some keys differently, so a history with other keys may have another correct result.
 
         Args:
             histories: The histories that share a query.
             number: The index of the history.
-            expected: The rows expected of it there.
-            variation: How to run the job's query.
+            expected: The history's expected rows in the shared query.
+            variation: The run options of the job's query.
         """
         silent = [history if index == number else history.silent for index, history in enumerate(histories)]
         emitted, outputs = self.witness.evaluate(
@@ -305,7 +305,7 @@ class Judge:
     def side_by_side(
         self, expected: Sequence[Expected], emitted: Sequence[EmittedBatches], variation: Variation
     ) -> tuple[list[Expected], list[EmittedBatches]]:
-        """Return the expected and the emitted rows of histories as they are compared: in the columns that count."""
+        """Return the expected and the emitted rows of histories in the compared columns."""
         if self._not_compared:
             expected = [replace(one, rows=[*map(self._compared_part, one.rows)]) for one in expected]
             emitted = [[*map(self._compared_part, batches)] for batches in emitted]
@@ -320,10 +320,10 @@ class Judge:
         return [{name: row[name] for name in row if name not in left_out} for row in rows]
 
     def refuse_without(self, names: Collection[str]) -> None:
-        """Refuse columns to leave out that the result doesn't have, as far as its columns are known.
+        """Refuse excluded columns that the result lacks, as far as its columns are known.
 
         Raises:
-            BadInput: There is one, or no column is left.
+            BadInput: An excluded column is missing, or no column remains.
         """
         unknown = sorted(self.without - {*names}) if names else []
         if unknown or (names and not {*names} - self.without):
@@ -333,19 +333,19 @@ class Judge:
             )
 
     def leave_out(self, columns: Collection[str]) -> None:
-        """Compare columns no longer: they have other values in each run."""
+        """Exclude columns from the comparison because their values vary between runs."""
         self.met.nondeterministic |= {*columns}
         self._alone.clear()
 
     def other_in_each_run(self, history: JobHistory, variation: Variation) -> frozenset[str] | None:
-        """Run a history twice alike, and return the columns that have other values in each run.
+        """Run a history twice with equal options, and return the columns whose values vary.
 
         Args:
             history: The history.
-            variation: How the job's query differs from a plain run, which is what is run.
+            variation: The run options of the job's query.
 
         Returns:
-            The columns without which the runs agree, empty if they agree as it is; None: they differ otherwise.
+            The columns without which the runs agree, empty if the runs agree; None: the runs differ in another way.
         """
         run = getattr(self.oracle, "run", None) or variation.run
         runs = [self.witness.evaluate([history], run)[0][0] for _ in range(2)]
@@ -364,18 +364,18 @@ class Judge:
         return found - {*(self.unique_columns or ())}
 
     def difference(self, expected: Expected, emitted: EmittedBatches, variation: Variation) -> Difference | None:
-        """Return the first difference between the emitted rows and the expected ones; None: they agree."""
+        """Return the first difference between the emitted and the expected rows; None: the rows agree."""
         mode: Mode = "complete" if self.is_sink else variation.run.mode
         return difference(self.as_written(expected), emitted, mode, self.unique_columns, self.equality)
 
     def as_written(self, expected: Expected) -> Expected:
-        """Return the expected outcome as it is compared: of a sink, the rows of all batches together."""
+        """Return the expected outcome in the compared form: for a sink, the union of all batches' rows."""
         if not self.is_sink or expected.comparing != "batches":
             return expected
         return Expected("end", [[row for rows in expected.rows for row in rows]])
 
     def _note(self, output: QueryOutput, variation: Variation) -> None:
-        """Note the goals and facts that a query of the job has shown."""
+        """Record the goals and facts that a query of the job has shown."""
         self.met.crashed |= {crash.moment for crash, _ in output.crashed}
         self.met.stateful |= output.stateful
         self.met.covered |= output.covered
@@ -384,20 +384,20 @@ class Judge:
         self.met.triggers |= {*output.triggers}
         self.met.divergences = output.divergences or self.met.divergences
         self._note_nondeterministic(output, variation)
-        # By row a function may well emit several rows of a key; another invariant asks whether they come in one call.
+        # Row by row, a function may emit several rows of a key; another invariant checks whether one call gets them.
         if variation.run.mode == "update" and not (self.is_sink or variation.run.row_by_row or self.met.alike):
             self.met.alike = next(self._rows_alike(output), None)
 
     def _note_nondeterministic(self, output: QueryOutput, variation: Variation) -> None:
-        """Note which columns have other values in another run."""
+        """Record the columns whose values vary between runs."""
         for plan in (self.declared.plan, output.plan):
-            # Where batches run at the times of the history's clock, the time is the same in each run.
+            # If batches run at the times of the history's clock, the time is the same in each run.
             found = plan.nondeterministic | (frozenset() if variation.run.processing_time else plan.of_clock)
             found |= plan.of_places if variation.law else frozenset()
             self.met.nondeterministic |= found - {*(self.unique_columns or ())}
 
     def _rows_alike(self, output: QueryOutput) -> Iterator[str]:
-        """Yield a message for two rows of a micro-batch that `unique_columns` doesn't tell apart, with the remedy."""
+        """Yield a message about two rows of a micro-batch with equal `unique_columns`, with the remedy."""
         unique, grouping = self.unique_columns, self.declared.grouping
         if unique is None:
             return

@@ -13,16 +13,16 @@ from ...witnesses.run_options import Mode, RunOptions
 
 
 class Oracle(ABC):
-    """Returns a job's expected output. A new oracle defines `name` and `expected`; the rest has defaults.
+    """Returns a job's expected output. A new oracle defines `name` and `expected`; the other members have defaults.
 
     Attributes:
-        takes_late: Whether it handles late rows; if not, histories have none.
-        distances_us: The durations that it depends on, in microseconds: gaps, sizes, delays.
-        edges_us: The steps and offsets of the times at which the watermark sets something off, in microseconds.
-        allows_fewer_columns: Whether a job's result may lack some of the columns that it expects.
-        follows_clock: Whether it goes by the clock of the inputs' event times.
-        derived_clock: The column that its jobs derive of the event time, to have their watermark on it.
-        runs_job: Whether it runs a job, and so can't expect values that are others in each run.
+        takes_late: Whether the oracle handles late rows; if not, histories contain none.
+        distances_us: The durations that the oracle depends on (µs): gaps, sizes, delays.
+        edges_us: The steps and offsets of the watermark's edges (µs).
+        allows_fewer_columns: Whether a job's result may lack some of the expected columns.
+        follows_clock: Whether the oracle depends on the clock of the inputs' event times.
+        derived_clock: The watermark column that its jobs derive from the event time.
+        runs_job: Whether the oracle runs a job, and so can't expect values that vary between runs.
     """
 
     takes_late: bool = False
@@ -33,7 +33,7 @@ class Oracle(ABC):
     derived_clock: str = ""
     runs_job: bool = False
 
-    if TYPE_CHECKING:  # at runtime a property would stand in the way of a dataclass's field of this name
+    if TYPE_CHECKING:  # at runtime, a property would conflict with a dataclass's field of this name
 
         @property
         def name(self) -> str:
@@ -41,7 +41,7 @@ class Oracle(ABC):
 
     @property
     def watermark_delays_us(self) -> Mapping[str, int] | None:
-        """The delays of the watermarks that it expects, in microseconds, by input; None: it expects no watermarks."""
+        """The delays of the expected watermarks (µs), by input; None: no watermarks are expected."""
         return None
 
     @property
@@ -51,36 +51,36 @@ class Oracle(ABC):
 
     @property
     def written(self) -> Sequence[Any]:
-        """The user's functions, classes and statements by which it expects rows; their constants are drawn, too."""
+        """The user's functions, classes and statements in the oracle; their constants are drawn too."""
         return ()
 
     def required(self, sources: Sequence[Source]) -> Collection[str]:
-        """Return the expected columns that a job's result must have, though it may lack others."""
+        """Return the expected columns that a job's result must contain, though it may lack other columns."""
         return ()
 
     def closes(self, mode: Mode) -> bool:
-        """Whether the end of a history must close everything: then the watermark moves far beyond it."""
+        """Return whether the end of a history must close everything: then the watermark moves far beyond it."""
         return mode == "append"
 
     def identity(self, source: Source) -> Sequence[str]:
-        """Return the columns in which two rows of an input agree only as copies of one event; none: any may differ."""
+        """Return the columns in which two rows of an input agree only as copies of one event; none: all may differ."""
         return ()
 
     def beside(self, witness: RowsWitness) -> Oracle:
-        """Return the oracle for the checked job, whose witness it may need."""
+        """Return the oracle for the checked job, whose witness the oracle may need."""
         return self
 
     def refuses(self, plan: Plan, run: RunOptions) -> str | None:
-        """Return the reason why it has no expectation for a job, before any history is drawn; None: it has one.
+        """Return the reason why the oracle can't check a job, before any history is drawn; None: it can.
 
         Args:
             plan: The job's analyzed plan; empty for a sink.
-            run: How the job is run.
+            run: The run options of the job.
         """
         return None
 
     def unmet(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[str]:
-        """Return the oracle's own coverage goals that histories leave unmet; as `expected`."""
+        """Return the oracle's own coverage goals that histories don't meet; as `expected`."""
         return []
 
     @abstractmethod
@@ -90,8 +90,8 @@ class Oracle(ABC):
         Args:
             histories: The histories.
             sources: The job's inputs.
-            run: How the job is run.
+            run: The run options of the job.
 
         Raises:
-            BadInput: The oracle has no expectation for a history; the message names the remedy.
+            BadInput: The oracle can't compute an expectation for a history; the message names the remedy.
         """

@@ -1,4 +1,4 @@
-"""The oracles beside the rules of Spark's operators: a function, a class, SQL, a batch, another job."""
+"""The oracles apart from the rules of Spark's operators: a function, a class, SQL, a batch, another job."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 WITH_ROWS = ("SELECT", "MULTI", "CALL")
 """The kinds of statements that return rows; `MULTI` is a PIVOT."""
 FORGETS = "DeduplicateWithinWatermark"
-"""An operator that emits a duplicate once the watermark has passed the first row, which depends on the batches."""
+"""An operator that emits a duplicate after the watermark has passed the first row, which depends on the batches."""
 
 
 def clock_of(history: JobHistory, batch: int, sources: Sequence[Source]) -> datetime | None:
-    """Return the largest event time by the end of a batch; None before the first event time."""
+    """Return the largest event time by the end of a batch; None: before the first event time."""
     if history.clock:
         return from_microseconds(history.clock[batch])
     time = {source.name: source.time for source in sources}
@@ -80,9 +80,9 @@ def _raising(function: Any, history: JobHistory, run: RunOptions) -> Iterator[No
 class FunctionOracle(Oracle):
     """The expectation of a Python function, from input rows to expected rows.
 
-    It takes a list of rows for each input and, if it has a further parameter, the clock: the largest event time so far.
-    With a clock it returns the rows emitted by then, after each batch; without, the rows emitted by the end, when
-    everything is closed.
+    The function gets a list of rows for each input and, with a further parameter, the clock: the largest event time so
+    far. With a clock, it returns the rows emitted so far, after each batch; without a clock, the rows emitted by the
+    end, when everything is closed.
 
     Attributes:
         function: The function.
@@ -126,13 +126,13 @@ class FunctionOracle(Oracle):
 
 @dataclass(frozen=True)
 class ModelOracle(Oracle):
-    """The expectation of a class, whose objects take rows one at a time.
+    """The expectation of a class, whose objects process rows one at a time.
 
-    `arrive(row)`, or `arrive(input, row)`, returns the rows that it emits, or None; `advance(clock)` is called after
-    each batch with the largest event time so far, and returns rows, too. An object is made for each history.
+    `arrive(row)`, or `arrive(input, row)`, returns the emitted rows, or None. `advance(clock)` is called after each
+    batch with the largest event time so far, and returns rows too. Each history gets a new object.
 
     Attributes:
-        model: The class, or a function that makes an object.
+        model: The class, or a function that creates an object.
     """
 
     model: Callable[[], Any]
@@ -147,7 +147,7 @@ class ModelOracle(Oracle):
         return f"the model {getattr(self.model, '__name__', type(self.model).__name__)}"
 
     def closes(self, mode: Mode) -> bool:
-        return False  # it is given the clock
+        return False  # the function accepts the clock
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
         """Run the model: return its rows in each batch, or the table after each batch if the job updates a table."""
@@ -172,14 +172,14 @@ class ModelOracle(Oracle):
 
 @dataclass(frozen=True)
 class SqlOracle(Oracle):
-    """The expectation of a SQL statement, which DuckDB runs over the inputs, each a table of its name.
+    """The expectation of a SQL statement, which DuckDB runs on the inputs, each as a table with the input's name.
 
-    Timestamps are of the type TIMESTAMP, in UTC. In append mode it returns the rows emitted by the end, when everything
-    is closed; in other modes the rows of the table after each batch.
+    Timestamps have the type TIMESTAMP, in UTC. In append mode, the statement returns the rows emitted by the end, when
+    everything is closed; in other modes, the rows of the table after each batch.
 
     Attributes:
         statement: The statement.
-        static: The tables that don't change, by name.
+        static: The static tables, by name.
     """
 
     statement: str
@@ -233,7 +233,7 @@ class SqlOracle(Oracle):
             ) from None
 
     def _unquoted(self, connection: duckdb.DuckDBPyConnection, sources: Sequence[Source]) -> list[str]:
-        """Return the columns that are words of SQL, in quotes, and that the statement has without quotes."""
+        """Return the columns that are SQL keywords and unquoted in the statement, in quotes."""
         tables = [*(source.schema for source in sources), *(table.schema for table in self.static.values())]
         own = re.findall(r"(?i)\bas\s+(\w+)", self.statement)
         names = dict.fromkeys(name.lower() for name in [*chain.from_iterable(table.names for table in tables), *own])
@@ -247,7 +247,7 @@ class SqlOracle(Oracle):
 
 
 def in_utc(table: pa.Table) -> pa.Table:
-    """Return a table whose timestamps have no zone, in UTC, because DuckDB knows no zones without an extension."""
+    """Return a table with timestamps in UTC without zone, because DuckDB supports zones only with an extension."""
     schema = pa.schema(
         [
             (column.name, pa.timestamp(column.type.unit) if pa.types.is_timestamp(column.type) else column.type)
@@ -262,7 +262,7 @@ class OracleOfJob(Oracle):
     """An oracle that runs a job itself.
 
     Attributes:
-        witness: The witness that runs the checked job; None until there is one.
+        witness: The witness that runs the checked job; None: not yet known.
     """
 
     witness: RowsWitness | None = field(default=None, kw_only=True)
@@ -280,7 +280,7 @@ class OracleOfJob(Oracle):
 
 @dataclass(frozen=True)
 class BatchOracle(OracleOfJob):
-    """The same job over the same rows as a batch: Spark promises that a streaming query has the same result.
+    """The same job over the same rows as a batch: Spark promises equal results of a streaming query.
 
     Attributes:
         job: Another job to run as a batch; None: the checked job.
@@ -297,11 +297,11 @@ class BatchOracle(OracleOfJob):
         return "the same job as a batch" if self.job is None else f"{name_of(self.job)} as a batch"
 
     def refuses(self, plan: Plan, run: RunOptions) -> str | None:
-        """Refuse a job that calls `dropDuplicatesWithinWatermark`, or goes by processing time."""
+        """Refuse a job that calls `dropDuplicatesWithinWatermark`, or depends on processing time."""
         if run.processing_time:
             return "a batch has no timeouts of processing time: expect a class, whose advance(clock) gets the time"
         forgets, witness = FORGETS in plan.operators, self.of(self.job)
-        if self.job is not None:  # it may not be a stream: only a batch shows its plan, or fails without rows
+        if self.job is not None:  # it may not stream: only a batch shows its plan, or fails without rows
             try:
                 witness.as_batch([JobHistory(((),))], run)
                 forgets = False
@@ -324,11 +324,11 @@ class JobOracle(OracleOfJob):
 
     Attributes:
         job: The other job; None: the checked job.
-        run: How to run it; None: as the checked job.
-        comparing: The part that is compared: the rows of each batch, or the table at the end.
+        run: The run options; None: as for the checked job.
+        comparing: The compared part: the rows of each batch, or the final table.
         called: Its name in reports; by default its name and line.
-        takes_late: Whether histories have late rows.
-        plain: Its output for histories, by their text, for checks that share them; None: it runs each time.
+        takes_late: Whether histories contain late rows.
+        plain: Its output for histories, by their text, for checks that share the output; None: it runs each time.
     """
 
     job: JobOrSink | None = None
@@ -360,15 +360,15 @@ class JobOracle(OracleOfJob):
 
 @dataclass(frozen=True)
 class BothOracle(OracleOfJob):
-    """The expectation of a Python function from the outputs of both versions of a job, each run from the start.
+    """The expectation of a Python function of the outputs of a job's two versions, each run from the start.
 
     Attributes:
-        function: The function: it is given the rows of each batch after the upgrade that the earlier version would
-            emit, and those that the new version would; it returns the rows of each of these batches.
+        function: The function: it gets the rows that the earlier version would emit in each batch after the upgrade,
+            and the new version's rows; it returns the expected rows of each of these batches.
         earlier: The earlier version.
         job: The new version.
-        run: How to run both, whatever batch the upgrade is after; None: as the upgraded job.
-        plain: If `run` is given, the output of each version for histories, by their text.
+        run: The run options of both, at any upgrade; None: as for the upgraded job.
+        plain: With `run`, the output of each version for histories, by their text.
     """
 
     function: Callable[..., Any]
@@ -390,7 +390,7 @@ class BothOracle(OracleOfJob):
         """Call the function for each history.
 
         Raises:
-            BadInput: It fails, or returns another number of batches than it was given.
+            BadInput: The function fails, or returns another number of batches than it got.
         """
         cut, earlier, from_start = min(run.stop_after, default=-1) + 1, self.earlier, self.run or run
         of_earlier = replace(from_start, mode=earlier.mode, settings={**run.settings, **earlier.settings})
@@ -422,9 +422,9 @@ class BothOracle(OracleOfJob):
 
 @checked
 def sql(statement: str) -> SqlOracle:
-    """Expect the rows of a SQL statement, which DuckDB runs over the inputs; each input is a table of its name.
+    """Expect the rows of a SQL statement, which DuckDB runs on the inputs, each as a table with the input's name.
 
-    A column whose name is a word of SQL needs quotes, as `"at"`.
+    A column whose name is a SQL keyword needs quotes, as `"at"`.
 
     Raises:
         BadInput: The statement is empty.
@@ -438,7 +438,7 @@ def sql(statement: str) -> SqlOracle:
 def as_batch(job: JobOrSink | Script | None = None) -> BatchOracle:
     """Expect the rows that the same job, or another job, returns as a batch over the same rows.
 
-    Timers of event time never fire in a batch: a job with such timers needs another oracle.
+    Event-time timers never fire in a batch, so a job with such timers needs another oracle.
     """
     return BatchOracle(job)
 
@@ -449,7 +449,7 @@ def other_job(job: JobOrSink | Script, *, late: bool = True) -> JobOracle:
 
     Args:
         job: The other job.
-        late: Whether histories have late rows. Set it to False if both jobs may be right and yet differ in which rows
-            are late.
+        late: Whether histories contain late rows. Set it to False if both jobs may correctly differ in which rows are
+            late.
     """
     return JobOracle(job, takes_late=late)

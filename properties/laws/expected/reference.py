@@ -1,4 +1,4 @@
-"""The oracle of a job that has the meaning of one of the twelve operators: the operator's reference."""
+"""The oracle of a job with the meaning of one of the twelve operators: the operator's reference."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ MS = 1000
 
 @dataclass(frozen=True)
 class ReferenceOracle(Oracle):
-    """The expectation of an operator's reference, over records that a job's rows are read as.
+    """The expectation of an operator's reference, over a job's rows as records.
 
     Attributes:
         operator: The operator's name.
-        options: Its options, as in a history file.
-        value: The column of a record's value; None: the one column beside key and time, or none of several.
-        order: The order in which the rows of a batch are taken.
+        options: The operator's options, as in a history file.
+        value: The column of a record's value; None: the only column besides key and time, or no column.
+        order: The order of the rows of a batch.
     """
 
     operator: str
@@ -41,7 +41,7 @@ class ReferenceOracle(Oracle):
     order: BatchOrder = "timestamp"
     takes_late = True
     allows_fewer_columns = True
-    derived_clock = "clock"  # of an operator of `spark_impl`
+    derived_clock = "clock"  # an operator of `spark_impl`
 
     @property
     def name(self) -> str:
@@ -58,7 +58,7 @@ class ReferenceOracle(Oracle):
 
     @property
     def distances_us(self) -> Sequence[int]:  # type: ignore[override]
-        """The durations that the declaration depends on, in microseconds."""
+        """The durations that the declaration depends on (µs)."""
         domain, definition = self._registration.domain, self.definition
         if not [*domain.numbers(definition)]:
             return ()
@@ -67,21 +67,21 @@ class ReferenceOracle(Oracle):
 
     @property
     def edges_us(self) -> Sequence[tuple[int, int]]:  # type: ignore[override]
-        """The steps and offsets of the clock's edges, in microseconds."""
+        """The steps and offsets of the clock's edges (µs)."""
         return [(MS * step, MS * offset) for step, offset, _ in self._registration.domain.aligned(self.definition)]
 
     def closes(self, mode: Mode) -> bool:
         return False
 
     def required(self, sources: Sequence[Source]) -> Collection[str]:
-        """Return the columns of the key, the window and the value: without them a wrong job would conform."""
+        """Return the columns of the key, the window and the value; without them, a wrong job would conform."""
         return (*sources[0].key, "start", "end", "value")
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
-        """Play each history: return the changes of each batch, or in update and complete mode the table after it.
+        """Run each history: return the changes of each batch, or in update and complete mode the table after it.
 
         Raises:
-            BadInput: The job has another number of inputs than the operator, or a row has no event time.
+            BadInput: The job and the operator differ in the number of inputs, or a row has no event time.
         """
         return [self._of(history, sources, run) for history in histories]
 
@@ -107,7 +107,7 @@ class ReferenceOracle(Oracle):
         return Expected("cuts", tables)
 
     def history(self, history: JobHistory, sources: Sequence[Source], run: RunOptions) -> History:
-        """Return a job's history as a history of the operator, whose clock moves as the job's watermark does."""
+        """Return a job's history as a history of the operator, with a clock that moves as the job's watermark."""
         return History(self.operator, self.options, (*self._lines(history, sources, run),), "batch", name=history.name)
 
     def _lines(self, history: JobHistory, sources: Sequence[Source], run: RunOptions) -> Iterator[Line]:
@@ -124,14 +124,14 @@ class ReferenceOracle(Oracle):
             if clock_us:
                 yield ClockAdvance(clock_us // MS)
             yield CUT
-            if run.trigger == "default":  # the batch without data that follows
+            if run.trigger == "default":  # the following batch without data
                 yield CUT
 
     def _value_of(self, source: Source) -> str | None:
         """Return the column of an input's values.
 
         Raises:
-            BadInput: It has no such column.
+            BadInput: The input has no such column.
         """
         others = [name for name in source.schema.names if name not in (source.time, *source.key)]
         if self.value is not None and self.value not in source.schema.names:
@@ -139,10 +139,10 @@ class ReferenceOracle(Oracle):
         return self.value or (others[0] if len(others) == 1 else None)
 
     def unmet(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[str]:
-        """Return the neighbours of the declaration whose output is the same on all histories.
+        """Return the neighbours of the declaration with the same output on all histories.
 
-        A neighbour has a number that is larger or smaller by one, or a clock that is 1 ms off. A job that is wrong by
-        as much would emit the same.
+        In a neighbour, a number is larger or smaller by one, or the clock is 1 ms off. A job with the same fault would
+        emit the same output.
         """
         if any(source.grain_us > MS for source in sources):
             return []  # no history shows 1 ms
@@ -157,7 +157,7 @@ class ReferenceOracle(Oracle):
 
 
 def _batch(batch: int, history: JobHistory, run: RunOptions) -> int:
-    """Return the batch of a job's history to which a batch of the operator's history belongs."""
+    """Return the batch of a job's history for a batch of the operator's history."""
     return min(batch // 2 if run.trigger == "default" else batch, len(history.batches) - 1)
 
 
@@ -190,20 +190,20 @@ def reference_of(
 ) -> ReferenceOracle:
     """Expect the changelog of one of the twelve operators, by its reference.
 
-    A job's row is a record: its Input's key, its event time (cut to ms), and a value. The expected rows have the key's
-    columns, `window` (a struct of start and end, if the operator has windows), `value` (null in a tombstone) and
-    `timestamp`, which a job's result may lack. In append mode the changes of each batch are expected, in update and
-    complete mode the table after each batch.
+    A job's row is a record: its Input's key, its event time (truncated to ms), and a value. The expected rows contain
+    the key's columns, `window` (a struct of start and end, if the operator uses windows), `value` (null in a tombstone)
+    and `timestamp`, which a job's result may lack. In append mode, the changes of each batch are expected; in update
+    and complete mode, the table after each batch.
 
     Args:
         operator: The operator's name, such as "session_windows".
-        value: The column of a record's value; by default the one column beside key and event time.
-        order: The order in which the rows of a batch are taken: of their timestamps, as by an operator that isn't given
-            the order of arrival, or of `arrival`.
+        value: The column of a record's value; by default the only column besides key and event time.
+        order: The order of a batch's rows: by their timestamps, as for an operator without the order of arrival, or by
+            `arrival`.
         options: The operator's options, as in a history file, such as gap_ms=1_800_000; durations in ms.
 
     Raises:
-        BadInput: There is no such operator, or it refuses the options.
+        BadInput: The operator doesn't exist, or refuses the options.
     """
     operator_named(operator).declare(options)
     return ReferenceOracle(operator, options, value, order)

@@ -1,4 +1,4 @@
-"""The judge of an upgraded job: it compares what the job emits after its earlier version's last batch."""
+"""The judge of an upgraded job: it compares the job's output after its earlier version's last batch."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from .judging import Judge
 
 @dataclass
 class UpgradeJudge(Judge):
-    """Compares a job that goes on from its earlier version's checkpoint, from the first batch after that.
+    """Compares a job that continues from its earlier version's checkpoint, from the next batch on.
 
-    In append mode a row may come in another batch than in a run from the start, if the rows of both versions together
-    are those of a run from the start: with a shorter watermark, for example, a window would have closed before the
+    In append mode, a row may be in another batch than in a run from the start, if the rows of both versions together
+    equal the rows of a run from the start. For example, with a shorter watermark a window would have closed before the
     upgrade.
 
     Attributes:
-        from_start: Whether the oracle says what a run from the start emits, so that its rows before the upgrade count.
-        moved: The number of comparisons in which rows come in another batch.
+        from_start: Whether the oracle returns the output of a run from the start, so that its rows before the upgrade
+            count.
+        moved: The number of comparisons with rows in other batches.
     """
 
     from_start: bool = True
@@ -31,7 +32,7 @@ class UpgradeJudge(Judge):
     def side_by_side(
         self, expected: Sequence[Expected], emitted: Sequence[EmittedBatches], variation: Variation
     ) -> tuple[list[Expected], list[EmittedBatches]]:
-        """Return the rows after the upgrade; of an oracle without batches, and of a sink, those at the end."""
+        """Return the rows after the upgrade; for an oracle without batches, and for a sink, the final rows."""
         in_form, emitted = super().side_by_side(expected, emitted, variation)
         pairs = [self._after(*pair, variation) for pair in zip(in_form, emitted, strict=True)]
         return [one for one, _ in pairs], [rows for _, rows in pairs]

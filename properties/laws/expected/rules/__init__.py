@@ -1,7 +1,7 @@
 """The rules of Spark's own operators, as expectations: windows, sessions, deduplication, joins and unions.
 
-Each function declares the operator that the job means to run, its watermark included, and returns an oracle: Spark's
-own rules as a reference model, from `reference/spark`. `>>` puts one rule after another.
+Each function declares the operator that the job should run, including its watermark, and returns an oracle: Spark's own
+rules as a reference model, from `reference/spark`. `>>` chains one rule after another.
 """
 
 from .aggregations import session_windows, windows

@@ -47,17 +47,18 @@ def session_windows(
 ) -> Rule:
     """Expect the rows of `groupBy(keys, session_window(time, gap))` and its aggregates.
 
-    An output row has the columns of the key, `start`, `end` (a gap after the last row, exclusive) and the aggregates.
+    An output row contains the columns of the key, `start`, `end` (a gap after the last row, exclusive) and the
+    aggregates.
 
     Args:
         gap: The gap, such as "30 minutes"; rows exactly one gap apart share a session.
-        delay: The delay of the watermark; needed in append mode.
+        delay: The watermark's delay; required in append mode.
         aggregates: The aggregates, by the name of the output column: `("sum", "amount")`, or `"count"` for `count(*)`,
             which is the default. Functions are count, sum, min, max, avg, and collect_list and collect_set, sorted.
         keys: The columns of the key; by default the input's key.
-        result: The columns that the job's result has, if it hasn't all of these: `["user", "start", "count"]`, or with
-            the column that each stands for, `{"user": "user", "hour": "start"}`. The others aren't compared.
-        input: The input's name, if there are several.
+        result: The columns of the job's result, if it lacks some of these: `["user", "start", "count"]`, or with the
+            original column of each, `{"user": "user", "hour": "start"}`. Other columns aren't compared.
+        input: The input's name, if the job uses several.
         semantics: The system whose rules apply: `spark`.
 
     Raises:
@@ -95,17 +96,17 @@ def windows(
 ) -> Rule:
     """Expect the rows of `groupBy(keys, window(time, size, slide, start))` and its aggregates.
 
-    An output row has the columns of the key, `start`, `end` (exclusive) and the aggregates.
+    An output row contains the columns of the key, `start`, `end` (exclusive) and the aggregates.
 
     Args:
         size: The length of a window, such as "1 hour".
-        slide: The time from one window's start to the next; the size by default.
+        slide: The time between the starts of consecutive windows; the size by default.
         start: The offset of window starts from midnight (UTC) of 1970-01-01; none by default.
-        delay: The delay of the watermark; needed in append mode.
+        delay: The watermark's delay; required in append mode.
         aggregates: As in `session_windows`.
         keys: The columns of the key; by default the input's key.
         result: As in `session_windows`.
-        input: The input's name, if there are several.
+        input: The input's name, if the job uses several.
         semantics: The system whose rules apply: `spark`.
 
     Raises:
@@ -139,7 +140,7 @@ def windows(
 def _require(
     name: str, stream: Stream, keys: Sequence[str], aggregates: Mapping[str, AggregateFunction], mode: Mode
 ) -> None:
-    """Refuse a stream without the columns or the event time, and an aggregate that the rules don't know."""
+    """Refuse a stream without the columns or the event time, and an aggregate without a rule."""
     columns = [*keys, *(aggregate.column for aggregate in aggregates.values() if aggregate.column is not None)]
     look_for(name, stream, columns)
     for column, aggregate in aggregates.items():
@@ -159,7 +160,7 @@ def _require(
 
 
 def _aggregated(stream: Stream, by: Windows | SessionAggregation) -> Stream:
-    """Return the output of an aggregation: its event time is the window's, beside the columns of its rows."""
+    """Return the output of an aggregation, with the window's event time in addition to its rows' columns."""
     plan = Aggregation((stream.plan,), by, WINDOW_TIME, bounds=True)
     own = {
         name: pa.int64() if aggregate.function == "count" else stream.schema.field(aggregate.column).type

@@ -1,4 +1,4 @@
-"""Parts that declarations of rules share: durations, columns, kinds, and the inputs that they fit."""
+"""Common parts of rule declarations: durations, columns, kinds, and matching inputs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ....system.installed.spark_versions import spark_version
 from .rule import WINDOW_TIME, Stream
 
 On: TypeAlias = str | Sequence[str] | tuple[Sequence[str], Sequence[str]]
-"""The columns that are equal: their names, or the names on each side in the same order."""
+"""The equal columns: their names, or the names on each side in the same order."""
 ResultColumns: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
-"""The columns of a job's result: their names, or, for other names, the emitted column of each; None: all columns."""
+"""The columns of a job's result: their names, or for other names, the emitted column of each; None: all columns."""
 
 
 def check_semantics(rule: str, semantics: str) -> None:
-    """Refuse other semantics than Spark's; the message names how to check those."""
+    """Refuse other semantics than Spark's; the message names a way to check them."""
     if semantics != "spark":
         raise BadInput(
             f'{rule}: semantics is {semantics!r}, and a job is checked by Spark\'s own rules, "spark": leave it out; '
@@ -27,7 +27,7 @@ def check_semantics(rule: str, semantics: str) -> None:
 
 
 def version_of(rule: str, spark: str | None) -> tuple[int, ...]:
-    """Return the version of Spark whose rules apply; by default the installed PySpark's."""
+    """Return the Spark version of the rules; by default the installed PySpark's."""
     if spark is None:
         return spark_version()
     if minor(spark) not in PYSPARKS:
@@ -54,19 +54,19 @@ def positive_us(rule: str, name: str, duration: Duration) -> int:
 
 
 def delays_of(rule: str, delay: Duration | None) -> dict[str, int]:
-    """Return the delay of the watermark of all inputs, in microseconds; empty without a watermark."""
+    """Return the watermark's delay for all inputs (µs); empty without a watermark."""
     return {} if delay is None else {"": watermark_delay_us(rule, "delay", delay)}
 
 
 def each_delay(rule: str, delay: Duration | Mapping[str, Duration] | None) -> dict[str, int]:
-    """As `delays_of`; the delays may be given by the names of the inputs."""
+    """Return the delays as `delays_of` does; they may be given by the names of the inputs."""
     if not isinstance(delay, Mapping):
         return delays_of(rule, delay)
     return {name: watermark_delay_us(rule, f"the delay of {name}", one) for name, one in delay.items()}
 
 
 def watermark_delay_us(rule: str, name: str, delay: Duration) -> int:
-    """Return the delay of a watermark in microseconds."""
+    """Return the delay of a watermark (µs)."""
     delay_us = microseconds_of(f"{rule}: {name}", delay)
     if delay_us < 0:
         raise BadInput(f"{rule}: {name} is {delay!r}, and no watermark has a negative one: give zero or more")
@@ -74,7 +74,7 @@ def watermark_delay_us(rule: str, name: str, delay: Duration) -> int:
 
 
 def column_names(rule: str, name: str, columns: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names of columns; there must be at least one."""
+    """Return the names of columns; at least one is required."""
     given = (columns,) if isinstance(columns, str) else tuple(columns)
     if not given:
         raise BadInput(f'{rule}: {name} is {columns!r}: give the names of columns, such as ["user"]')
@@ -82,7 +82,7 @@ def column_names(rule: str, name: str, columns: str | Sequence[str]) -> tuple[st
 
 
 def result_columns(rule: str, result: ResultColumns) -> dict[str, str]:
-    """Return the emitted column of each column that a job's result must have; none for all of them."""
+    """Return the emitted column of each required column of a job's result; none for all columns."""
     if isinstance(result, Mapping):
         return dict(zip(column_names(rule, "result", [*result]), result.values(), strict=True))
     return {} if result is None else {name: name for name in column_names(rule, "result", result)}
@@ -102,7 +102,7 @@ def both_sides(rule: str, on: On) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def only_input(rule: str, streams: Sequence[Stream], name: str | None) -> Stream:
-    """Return the stream that a rule with one input reads: the named one, in a chain the output of the rule before."""
+    """Return the stream that a rule with one input reads: the named stream, or in a chain the previous output."""
     names = ", ".join(stream.name for stream in streams)
     if name is None and (len(streams) == 1 or not streams[0].is_input):
         return streams[0]
@@ -115,7 +115,7 @@ def only_input(rule: str, streams: Sequence[Stream], name: str | None) -> Stream
 
 
 def refuse_several_times(rule: str, stream: Stream) -> None:
-    """Refuse a stream with several event times, of which Spark can't tell by which a row is late."""
+    """Refuse a stream with several event times, because Spark can't decide which one makes a row late."""
     times = {time.column for time in stream.plan.event_times}
     timed = sorted("that of a window" if time.endswith(WINDOW_TIME) else time for time in times)
     if len(timed) > 1:
@@ -126,7 +126,7 @@ def refuse_several_times(rule: str, stream: Stream) -> None:
 
 
 def look_for(rule: str, stream: Stream, columns: Sequence[str]) -> None:
-    """Refuse columns that a stream doesn't have."""
+    """Refuse columns that a stream lacks."""
     missing = [column for column in columns if column not in stream.schema.names]
     if missing:
         counts = '; "count" alone, {"n": "count"}, counts rows' if missing[0] == "*" else ""

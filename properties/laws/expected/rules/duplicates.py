@@ -36,19 +36,19 @@ def drop_duplicates(
 ) -> Rule:
     """Expect the rows of `dropDuplicates(columns)`, or of `dropDuplicatesWithinWatermark(columns)`.
 
-    The output has the columns of the input. Spark emits any of several duplicates in a batch, and this rule the first:
-    if that matters, let the job select only columns in which they are equal. Columns that its result lacks aren't
-    compared, unless `result` names them.
+    The output contains the columns of the input. Spark emits any of several duplicates in a batch, and this rule the
+    first. If that matters, let the job select only columns in which they are equal. Columns that its result lacks
+    aren't compared, unless `result` names them.
 
     Args:
         columns: The columns in which duplicates are equal; all by default.
-        delay: The delay of the watermark, if there is one: then late rows are dropped. Earlier rows are forgotten
-            only if the column of the event time is among the columns, or with `within_watermark`.
-        within_watermark: Whether a duplicate may come again once the watermark has passed the first by the delay.
-        result: The columns that the job's result must have, or the column that each stands for, as
-            `{"customer": "user"}`; the others aren't compared. By default the columns that it has are compared, and
-            the report names those that it lacks.
-        input: The input's name, where there are several.
+        delay: The watermark's delay, if any: then late rows are dropped. State of earlier rows is removed only if the
+            event-time column is among the columns, or with `within_watermark`.
+        within_watermark: Whether a duplicate may pass again once the watermark has passed the first row by the delay.
+        result: The required columns of the job's result, or the original column of each, as `{"customer": "user"}`;
+            other columns aren't compared. By default, the columns in the result are compared, and the report names the
+            missing columns.
+        input: The input's name, if the job uses several.
         semantics: The system whose rules apply: `spark`.
 
     Raises:
@@ -73,5 +73,5 @@ def drop_duplicates(
             raise BadInput(f"{name}: the rule before it doesn't keep the event time: name it in columns= of the join")
         return replace(stream, plan=Deduplication((stream.plan,), equal, within_watermark))
 
-    # A job must leave out the columns in which duplicates differ.
+    # A job must omit the columns in which duplicates differ.
     return Rule(name, delays_us, bind, sorted({*delays_us.values()} - {0}), result is None, wanted)

@@ -19,7 +19,7 @@ from ....witnesses.run_options import Mode, RunOptions
 from ..oracle import Oracle
 
 WINDOW_TIME = "__streamproof_window_time"
-"""The event time of a window's rows, as `window_time` has it."""
+"""The event time of a window's rows, as in `window_time`."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class Stream:
     """The rows that a rule reads or emits.
 
     Attributes:
-        name: The name of the input; of a rule's output, the name of the first input that it is made of.
+        name: The name of the input; for a rule's output, the name of its first input.
         plan: The operators over the job's inputs.
         schema: Its columns and their types, in order.
         key: The columns of its key.
-        time: The column of its event time, which may be one more than the schema has; empty if it has none.
-        times: The columns whose values are microseconds since 1970.
-        inputs: The names of the inputs that it is made of.
+        time: The event-time column, which may be outside the schema; empty: no event time.
+        times: The columns with microseconds since 1970.
+        inputs: The names of the inputs that it derives from.
     """
 
     name: str
@@ -46,33 +46,33 @@ class Stream:
 
     @property
     def is_input(self) -> bool:
-        """Whether it is an input of the job's, which no rule has read."""
+        """Whether it is an input of the job, and not a rule's output."""
         return isinstance(self.plan.input if isinstance(self.plan, plans.WithWatermark) else self.plan, plans.Scan)
 
     def shown(self, row: Row) -> Row:
-        """Return a row with its own columns alone, and times as times."""
+        """Return a row with only its own columns, and times as times."""
         return {name: _as_time(row[name]) if name in self.times else row[name] for name in self.schema.names}
 
 
 Bind: TypeAlias = Callable[[Sequence[Stream], Mode], Stream]
-"""Takes the inputs, in a chain after the output of the rule before, and the output mode; returns the rule's output.
-Raises BadInput if the rule doesn't fit the inputs, or Spark refuses it in this mode, or without a watermark."""
+"""Gets the inputs, in a chain after the previous rule's output, and the output mode; returns the rule's output. Raises
+BadInput if the rule doesn't fit the inputs, or Spark refuses it in this mode, or without a watermark."""
 
 
 @dataclass(frozen=True)
 class Rule(Oracle):
-    """The expected output of one of Spark's operators, or of several in a row, by their rules.
+    """The expected output of one of Spark's operators, or of several in a chain, by their rules.
 
     Attributes:
         name: Its name in reports.
-        delays_us: The delay of the watermark, in microseconds: of each input by its name, or of all inputs under an
-            empty name; empty without a watermark.
+        delays_us: The watermark's delay (µs): of each input by its name, or of all inputs under an empty name; empty
+            without a watermark.
         bind: Returns its output over the job's inputs, as a plan.
-        distances_us: The durations that it depends on, in microseconds, sorted.
+        distances_us: The durations that the rule depends on (µs), sorted.
         allows_fewer_columns: Whether a job's result may lack some of the emitted columns; it may if these are the
             inputs' columns.
-        result: The columns that a job's result must have, with the emitted column of each; the others aren't compared.
-            Empty for all emitted columns, under their names.
+        result: The required columns of a job's result, with the emitted column of each; other columns aren't compared.
+            Empty: all emitted columns, under their names.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Rule(Oracle):
         return False
 
     def __rshift__(self, after: Rule) -> Rule:
-        """Return this rule followed by another rule over its output, and over inputs that it doesn't read."""
+        """Return this rule followed by another rule on its output, and on inputs that this rule doesn't read."""
         if not isinstance(after, Rule):
             return NotImplemented
         if self.delays_us and after.delays_us and self.delays_us != after.delays_us:
@@ -109,7 +109,7 @@ class Rule(Oracle):
         return Rule(f"{self.name} >> {after.name}", delays_us, bind, distances_us, *of_result)
 
     def output(self, streams: Sequence[Stream], mode: Mode) -> Stream:
-        """Return its output over inputs; as `bind`, and it has the columns of the result."""
+        """Return the rule's output over inputs, with the columns of the result; as `bind`."""
         output = self.bind(streams, mode)
         emitted = output.schema.names
         missing = [column for column in self.result.values() if column not in emitted]
@@ -186,7 +186,7 @@ class Rule(Oracle):
 
 
 def _read(row: Row, time: str) -> Row:
-    """Return a row with its event time in microseconds, and with NaNs that are equal, as Spark's are."""
+    """Return a row with its event time in microseconds, and with equal NaNs, as in Spark."""
     read = {name: with_one_nan(value) for name, value in row.items()}
     return read if row[time] is None else {**read, time: microseconds(row[time])}
 

@@ -1,4 +1,4 @@
-"""The rules of a join of a stream with a table that doesn't change."""
+"""The rules of a stream-static join."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def static_join(
     input: str | None = None,
     semantics: str = "spark",
 ) -> Rule:
-    """Expect the rows of a join of a stream with a table that doesn't change.
+    """Expect the rows of a join of a stream with a static table.
 
-    The output has the stream's columns, then the table's other columns. Columns that the job doesn't select aren't
+    The output contains the stream's columns, then the table's other columns. Columns that the job doesn't select aren't
     compared, unless `result` names them.
 
     Args:
         table: The rows of the table, as mappings, or a pandas or arrow table.
-        on: The columns that are equal: their names, or those of the stream and of the table.
+        on: The equal columns: their names, or the names in the stream and in the table.
         join: `inner`, `left`, `left_semi` or `left_anti`.
-        result: The columns that the job's result must have, or the column that each stands for, as
-            `{"customer": "user"}`; the others aren't compared. By default the columns that it has are compared, and
-            the report names those that it lacks.
-        input: The input's name, where there are several.
+        result: The required columns of the job's result, or the original column of each, as `{"customer": "user"}`;
+            other columns aren't compared. By default, the columns in the result are compared, and the report names the
+            missing columns.
+        input: The input's name, if the job uses several.
         semantics: The system whose rules apply: `spark`.
 
     Raises:

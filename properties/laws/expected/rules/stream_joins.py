@@ -1,4 +1,4 @@
-"""The rules of a join of two streams."""
+"""The rules of a stream-stream join."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ SIDES: tuple[joins.Side, joins.Side] = ("left", "right")
 
 
 ColumnOrigins: TypeAlias = Mapping[str, tuple[str, ...]] | None
-"""The columns that each column of the output is made of, as `input.column`: the first that isn't null counts. None: all
-columns of both sides."""
+"""The source columns of each output column, as `input.column`: the first non-null value counts. None: all columns of
+both sides."""
 
 
 def _inputs(rule: str, streams: Sequence[Stream], left: str | None, right: str | None) -> tuple[Stream, Stream]:
-    """Return the inputs that are joined: the named inputs, otherwise the first and the second."""
+    """Return the joined inputs: the named inputs, otherwise the first and the second."""
     if len(streams) < 2:
         raise BadInput(f"{rule} joins two inputs, and the job has {len(streams)}: give it a second one")
     return (
@@ -53,7 +53,7 @@ def _inputs(rule: str, streams: Sequence[Stream], left: str | None, right: str |
 
 
 def _missing(rule: joins.StreamJoin, columns: ColumnOrigins, left: Stream, right: Stream) -> list[str]:
-    """Return the arguments without which Spark refuses a join, and why."""
+    """Return the arguments that Spark requires for a join, and the reason."""
     bounded = {side for side in SIDES if rule.reach_us(side) is not None}
     on = rule.keys if rule.keys[0] else _keys(left, right)
     missing = [] if rule.keys[0] else [f"on={_as_argument(on)}, the columns that are equal"]
@@ -73,7 +73,7 @@ def _missing(rule: joins.StreamJoin, columns: ColumnOrigins, left: Stream, right
 
 
 def _suggested(join: StreamJoinKind, left: Stream, right: Stream, on: Sides) -> dict[str, str | list[str]]:
-    """Return the columns of an output that has all columns of both sides, equal ones once."""
+    """Return the output columns from all columns of both sides, with equal columns only once."""
     equal = [one for one, two in zip(*on, strict=False) if one == two]
     columns: dict[str, str | list[str]] = {}
     for source, other in ((left, right), (right, left)):
@@ -89,7 +89,7 @@ def _suggested(join: StreamJoinKind, left: Stream, right: Stream, on: Sides) -> 
 
 
 def _parts(rule: str, columns: ColumnOrigins, sides: Sequence[Stream]) -> dict[str, list[tuple[int, str]]]:
-    """Return the source columns of each output column: 0 or 1 for the side, and the column there."""
+    """Return the source columns of each output column: 0 or 1 for the side, and the column's name."""
     if columns is None:
         return {name: [(n, name)] for n, source in enumerate(sides) for name in source.schema.names}
     parts: dict[str, list[tuple[int, str]]] = {}
@@ -109,7 +109,7 @@ def _parts(rule: str, columns: ColumnOrigins, sides: Sequence[Stream]) -> dict[s
 
 
 def _joined(name: str, rule: joins.StreamJoin, columns: ColumnOrigins, left: Stream, right: Stream) -> Stream:
-    """Return the output of a join: its event time is the left side's, if the output has it, otherwise the right's."""
+    """Return the output of a join: its event time is the left side's if the output contains it, else the right's."""
     if missing := _missing(rule, columns, left, right):
         raise BadInput(f"{name}: give it {'; and '.join(missing)}")
     sides = [left] if rule.join == "left_semi" else [left, right]
@@ -118,7 +118,7 @@ def _joined(name: str, rule: joins.StreamJoin, columns: ColumnOrigins, left: Str
     made = dict(parts)
     for n, side in enumerate(sides):
         if side.time not in side.schema.names and any(of in ([(n, "start")], [(n, "end")]) for of in parts.values()):
-            made[_named(n, side.time)] = [(n, side.time)]  # a window goes with its start or its end
+            made[_named(n, side.time)] = [(n, side.time)]  # a window is kept with its start or its end
             timed[n] = [_named(n, side.time)]
     keys = tuple(tuple(_named(n, key) for key in rule.keys[n]) for n in (0, 1))
     times = _named(0, left.time), _named(1, right.time)
@@ -148,7 +148,7 @@ def _first(values: Sequence[Expression]) -> Expression:
 
 
 def _keys(left: Stream, right: Stream) -> Sides:
-    """Return the columns that could be equal: the left key's, if both sides have them, otherwise both keys'."""
+    """Return the possible equal columns: the left key's, if both sides contain them, otherwise both keys'."""
     return left.key, left.key if all(name in right.schema.names for name in left.key) else right.key
 
 
@@ -170,28 +170,28 @@ def stream_join(
     semantics: str = "spark",
     spark: str | None = None,
 ) -> Rule:
-    """Expect the rows of a join of two streams, where `right.time BETWEEN left.time - before AND left.time + after`.
+    """Expect the rows of a stream-stream join, where `right.time BETWEEN left.time - before AND left.time + after`.
 
     Args:
         join: `inner`, `left`, `right`, `full` or `left_semi`.
-        on: The columns that are equal: their names, or those of the left and of the right input.
-        before: How long before the left row the right row may be, such as "5 minutes"; any time by default.
-        after: How long after the left row the right row may be; any time by default.
+        on: The equal columns: their names, or the names in the left and in the right input.
+        before: The largest time of the right row before the left row, such as "5 minutes"; unlimited by default.
+        after: The largest time of the right row after the left row; unlimited by default.
         delay: The delay of both watermarks, or the delay of each input by its name.
         columns: The columns of the output: `{"user": "clicks.user", "shown_at": "views.at"}`. If a column has several
-            sources, the first that isn't null counts, as in `coalesce`. All columns of both inputs by default.
+            sources, the first non-null value counts, as in `coalesce`. All columns of both inputs by default.
         left: The name of the left input; the first by default.
         right: The name of the right input; the second by default.
         semantics: The system whose rules apply: `spark`.
-        spark: The version of Spark, such as "4.1": versions differ in the rows that a batch loses when it evicts rows
-            of its own. The installed PySpark's by default.
+        spark: The version of Spark, such as "4.1"; by default the installed PySpark's. Versions differ in the rows that
+            a batch loses when it evicts its own rows.
 
     Raises:
         BadInput: The version is unknown, a duration can't be read, or Spark refuses the kind of join.
     """
     check_semantics("stream_join", semantics)
     delays = each_delay("stream_join", delay)
-    sides = both_sides("stream_join", on) if on else ((), ())  # the check refuses it with all that is missing
+    sides = both_sides("stream_join", on) if on else ((), ())  # the check refuses the rule with all missing arguments
     name = named("stream_join", join=join, on="+".join(sides[0]) or None, before=before, after=after, delay=delay)
     before_us = None if before is None else microseconds_of("stream_join: before", before)
     after_us = None if after is None else microseconds_of("stream_join: after", after)

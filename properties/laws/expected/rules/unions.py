@@ -31,12 +31,12 @@ def union(
     result: ResultColumns = None,
     semantics: str = "spark",
 ) -> Rule:
-    """Expect the rows of `union` of streams with the same columns, whose event time is the first stream's.
+    """Expect the rows of `union` of streams with the same columns; the first stream's event time applies.
 
     Args:
         inputs: The names of the inputs, in order; all by default.
-        delay: The delay of the watermark of each input, or the delays by the names of the inputs. If a later rule has
-            the delay instead, the watermark is that of the union.
+        delay: The watermark's delay for each input, or the delays by the names of the inputs. If a later rule sets the
+            delay instead, it applies to the union's watermark.
         result: As in `drop_duplicates`.
         semantics: The system whose rules apply: `spark`.
 
@@ -60,7 +60,7 @@ def union(
                     f"{other.time}, and {first.name} {', '.join(first.schema.names)} and {first.time}: both must be "
                     "alike"
                 )
-        # A later rule's delay is that of the union's rows: `a.union(b).withWatermark(…)`.
+        # A later rule's delay applies to the union's rows: `a.union(b).withWatermark(…)`.
         above = not delays_us and all(one.is_input and one.plan.event_times == first.plan.event_times for one in united)
         times = first.plan.event_times if above else ()
         below = (one.plan.input if times else one.plan for one in united)
