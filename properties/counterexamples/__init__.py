@@ -1,1 +1,1 @@
-"""Counterexamples: what they are, their text, and the store that they are saved in."""
+"""Counterexamples: their contents, their text, and their store."""

@@ -1,4 +1,4 @@
-"""A counterexample: a history on which a law is broken, with everything needed to save it and to ask again."""
+"""A counterexample: a history that breaks a law, with all data to save and recheck it."""
 
 from __future__ import annotations
 
@@ -31,31 +31,32 @@ NO_SIDE: tuple[str, Any] = ("", None)
 
 @dataclass(frozen=True, kw_only=True)
 class Counterexample(Generic[AnyHistory]):
-    """A history on which a law is broken: two witnesses disagree, or a job differs from what is expected of it.
+    """A history that breaks a law: two witnesses disagree, or a job differs from its expected output.
 
-    Read from its folder, it has no outcomes, and nothing that is made of them.
+    A counterexample read from its folder contains no outcomes, and nothing derived from them.
 
     Attributes:
-        law: The name of the law that is broken; of a job the invariant, or what is expected.
-        history: The smallest history that was found.
-        subject: What was checked: `spark`, `reference`, or a `job`.
+        law: The name of the broken law; for a job, the invariant or the oracle.
+        history: The smallest history found.
+        subject: The subject of the check: `spark`, `reference`, or a `job`.
         mutant: The mutant that replaced the operator's own logic, if any.
-        original: The history that `history` is a variant of, if the law relates the two.
-        way: How the law ran it again, if it did; of a job, how its query was run; None if it was saved without.
-        confirmed: Whether the history breaks the law alone, outside its cohort, too.
-        unconfirmed: The reason why it isn't confirmed, if it isn't.
-        seed: The seed of the run; None if it was saved without.
-        versions: The versions that it was found with; empty if it was saved without.
-        folder: Its folder, once it is saved.
+        original: The original of a variant, if the law relates the two.
+        way: The options of the law's second run, if any; for a job, the query's run options; None: not saved.
+        confirmed: Whether the history also breaks the law alone, outside its cohort.
+        unconfirmed: The reason why the counterexample isn't confirmed, if so.
+        seed: The seed of the run; None: not saved.
+        versions: The versions of the run; empty: not saved.
+        folder: The folder of a saved counterexample.
         sentence: The verdict in one sentence.
-        expected: The witness with the expected outcome, and that outcome; of a job the oracle, and an `Expected`.
-        actual: The other witness, and its outcome; of a job the rows of each batch, of a sink one list, of the end.
-        differences: The differences between them; of a job the first, or none if it didn't differ any more.
-        sources: The job's inputs; none for an operator.
-        rows: The expected and the emitted rows of a job, side by side; of a table up to the first difference.
-        watermarks: The watermarks of each batch of a job; empty if they aren't known.
-        compared: What was compared of a job, in words: the part, and how exactly.
-        is_of_run: Whether it is of a run in production, whose last batches without rows aren't shown.
+        expected: The witness of the expected outcome, and that outcome; for a job the oracle, and an `Expected`.
+        actual: The other witness, and its outcome; for a job the rows of each batch, for a sink the final rows in a
+            single list.
+        differences: The differences between the outcomes; for a job the first, or none if it no longer differed.
+        sources: The job's inputs; empty for an operator.
+        rows: The expected and the emitted rows of a job, side by side; for a table, up to the first difference.
+        watermarks: The watermarks of each batch of a job; empty if unknown.
+        compared: The compared part of a job, in words, and the exactness of the comparison.
+        is_of_run: Whether it belongs to a run in production, whose final batches without rows aren't shown.
     """
 
     law: str
@@ -81,7 +82,7 @@ class Counterexample(Generic[AnyHistory]):
 
     @property
     def case(self: Counterexample[History]) -> Case:
-        """The case for asking an operator's law again."""
+        """The case for a recheck of an operator's law."""
         return Case(self.history, self.original, self.way)
 
     @property
@@ -91,7 +92,7 @@ class Counterexample(Generic[AnyHistory]):
 
     @property
     def original_text(self) -> str | None:
-        """The text of its original's file; None if it has no original."""
+        """The text of its original's file; None: no original."""
         return None if self.original is None else self._text_of(self.original)
 
     def _text_of(self, history: AnyHistory) -> str:
@@ -99,7 +100,7 @@ class Counterexample(Generic[AnyHistory]):
 
     @property
     def name(self) -> str:
-        """Its name for files: its law, or `job`, and 12 digits of a hash of its identity; of a job, of its history."""
+        """The name of its files: its law, or `job`, and 12 digits of a hash of its identity, or of a job's history."""
         if self.subject == "job":
             return f"job-{sha256(self.history_text.encode()).hexdigest()[:12]}"
         content: list[object] = [self.law, self.subject, self.mutant, self.history_text, self.original_text]
@@ -109,21 +110,21 @@ class Counterexample(Generic[AnyHistory]):
 
     @property
     def difference(self) -> Difference | None:
-        """The first difference; None if there is none."""
+        """The first difference; None: no difference."""
         return next(iter(self.differences), None)
 
     @property
     def awaits_recheck(self) -> bool:
-        """Whether the law is still to be asked again about it, and the history to be shrunk."""
+        """Whether its law must still be rechecked, and its history shrunk."""
         return self.unconfirmed == NOT_RECHECKED
 
 
 def verdict_sentence(says: str, comparison: Comparison) -> str:
-    """Return the verdict in one sentence: the law, where it fails, the expected and the actual outcome.
+    """Return the verdict in one sentence: the law, the place of the failure, the expected and the actual outcome.
 
     Args:
         says: The law's sentence.
-        comparison: The broken case's comparison; with differences.
+        comparison: The violating case's comparison, with differences.
     """
     difference = comparison.differences[0]
     where = "at the end" if difference.when is None else f"in batch {difference.when}"

@@ -1,4 +1,4 @@
-"""Verdicts in notebooks and in rich: a panel with the verdict as its colour and title."""
+"""Verdicts in notebooks and in Rich: a panel with the verdict as its colour and title."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STYLES = {"conforms": "green", "violated": "red", "inconclusive": "yellow"}
 
 
 class Shown(JupyterMixin):
-    """Something with a verdict that notebooks show as a panel."""
+    """An object with a verdict, which notebooks show as a panel."""
 
     verdict = "conforms"
 
@@ -21,7 +21,7 @@ class Shown(JupyterMixin):
 
 
 class Raised(Shown):
-    """A verdict that is raised: a notebook shows its message in place of the check's traceback."""
+    """A verdict that is raised; a notebook shows its message instead of the check's traceback."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]

@@ -1,4 +1,4 @@
-"""Counterexamples of jobs: made, saved in their folders, and read as the histories that are run first the next time."""
+"""Counterexamples of jobs: creating them, saving them in their folders, and reading them to run first the next time."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from .tables import BatchWatermarks, RowAndSide, arrivals_table, result_rows
 from .text import counterexample_text
 
 SAVED = Path(".streamproof/jobs")
-"""The folder of jobs' counterexamples, below the root folder of the tests, or the working directory."""
+"""The folder of jobs' counterexamples, below the root folder of the tests, or below the working directory."""
 MOST_LINES = 60
-"""The most lines of a history that is printed to be pasted."""
+"""The largest number of lines of a history that is printed for pasting."""
 NO_ROW = "no such row"
 AS_FOUND = "The history that it was shrunk from differs in another way, so there may be two reasons:"
 
@@ -58,18 +58,18 @@ def counterexample_of(
     Args:
         job: The job's name and line.
         oracle: The oracle's name.
-        history: The smallest history that was found.
+        history: The smallest history found.
         sources: The job's inputs.
-        expected: The outcome that the oracle expects.
-        emitted: The rows of each batch that the job emitted; for a sink one list, of the end.
-        difference: The first difference; None if it didn't differ any more.
-        run: How the query was run.
-        unique: The columns that tell the rows of an updated table apart.
-        seed: The seed that the history was drawn from.
-        delays_us: The delay of each input's watermark, in microseconds; None: it isn't known.
+        expected: The oracle's expected outcome.
+        emitted: The job's emitted rows of each batch; for a sink, the final rows in a single list.
+        difference: The first difference; None: the job no longer differed.
+        run: The query's run options.
+        unique: The columns that identify the rows of an updated table.
+        seed: The seed of the drawn history.
+        delays_us: The watermark's delay of each input (µs); None: unknown.
         equality: When two values count as equal.
-        runs: How the query was run, and how the plain query to compare with was run; None: there is one run.
-        says: The verdict in one sentence, of a run that wasn't a check's; empty: the difference says it.
+        runs: The run options of the query and of the plain query in the comparison; None: a single run.
+        says: The verdict on a run in production, in one sentence; empty: the difference provides the sentence.
     """
     rows = _results(expected, emitted, difference, run.mode, unique, equality)
     return Counterexample(
@@ -115,7 +115,7 @@ def _results(
     unique: Sequence[str] | None,
     equality: Equality,
 ) -> list[RowAndSide]:
-    """Return the expected and the emitted rows, side by side; for a table up to the first difference."""
+    """Return the expected and the emitted rows, side by side; for a table, up to the first difference."""
     wanted, came = both_flat(expected.rows, emitted)
     if expected.comparing == "batches" and len(wanted) == len(came):
         return result_rows(wanted, came, [f"batch {number}" for number in range(len(came))], equality)
@@ -128,11 +128,11 @@ def _results(
 def watermarks_of(
     history: JobHistory, sources: Sequence[Source], delays_us: Mapping[str, int] | None, trigger: Trigger
 ) -> list[BatchWatermarks]:
-    """Return the watermarks of each batch; empty if they aren't known."""
+    """Return the watermarks of each batch; empty if unknown."""
     if delays_us is None or not history.batches:
         return []
     largest: list[dict[str, int | None]] = [dict.fromkeys(delays_us, clock) for clock in history.clock]
-    if not largest:  # the rows alone move the watermark
+    if not largest:  # only the rows move the watermark
         largest = [{source.name: source.latest_us(batch) for source in sources} for batch in history.batches]
     with_one_more = micro_batches([*largest, {}], delays_us, trigger=trigger)  # for the last watermark
     late, after = zip(*((one.late_ms, one.eviction_ms) for one in with_one_more if one.has_data), strict=True)
@@ -140,13 +140,13 @@ def watermarks_of(
 
 
 def sides_in_words(found: Difference, both: int, more: int, *, actual_first: bool) -> tuple[str, str]:
-    """Return the first row that is expected, and the first that came: with types, or counts, if they look alike.
+    """Return the first expected row and the first actual row, with types, or counts, if they look alike.
 
     Args:
         found: The difference.
-        both: How often both sides have the row that only one side has here.
-        more: How often that side has it beyond that.
-        actual_first: Whether the sentence first names the row that came.
+        both: The number of common copies of the row on both sides.
+        more: The number of further copies on the row's side.
+        actual_first: Whether the sentence names the actual row first.
     """
     wanted, came = (shown_row(side[0]) if side else NO_ROW for side in (found.expected, found.actual))
     if wanted == came:
@@ -166,14 +166,14 @@ def folder_of(name: str, folder: Path) -> Path:
 
 
 class JobStore(Store):
-    """The counterexamples of a check of a job, each in a folder of its own.
+    """The counterexamples of a job's check, each in its own folder.
 
     Args:
-        folder: The folder that they are saved in; None: they aren't saved.
+        folder: The folder for saving; None: no counterexample is saved.
         sources: The job's inputs.
         job: The job's name and line.
         oracle: The oracle's name.
-        seed: The seed that the check draws histories from.
+        seed: The seed of the check's draws.
     """
 
     def __init__(
@@ -183,14 +183,14 @@ class JobStore(Store):
         self.folder, self.sources, self.job, self.oracle, self.seed = folder, sources, job, oracle, seed
 
     def keep(self, history: JobHistory, run: RunOptions) -> Path | None:
-        """Save a history before it is shrunk, so that an interrupted check doesn't lose it.
+        """Save a history before shrinking, so that an interrupted check doesn't lose it.
 
         Returns:
-            Its folder, for `forget` once a smaller history is saved; None if it can't be saved.
+            Its folder, for `forget` after a smaller history is saved; None: saving failed.
         """
         why = f"{self.job} differs from {self.oracle} on this history. The check ended before it had shrunk it."
         unshrunk = replace(self._without_rows(history, run, why), confirmed=False)
-        with contextlib.suppress(OSError):  # a full disk is reported where the smaller history is to be saved
+        with contextlib.suppress(OSError):  # a full disk is reported when the smaller history is saved
             return self._put(unshrunk, _arriving(unshrunk, "What arrives:"), "never")
         return None
 
@@ -201,13 +201,13 @@ class JobStore(Store):
         unshrunk: Path | None = None,
         as_found: Counterexample[JobHistory] | None = None,
     ) -> tuple[str, Path | None]:
-        """Save a counterexample; return the message of the violation, and the folder (None: it isn't saved).
+        """Save a counterexample; return the message of the violation, and the folder (None: not saved).
 
         Args:
             counterexample: The counterexample.
-            head: A line with the number of histories on which the job differs.
-            unshrunk: The folder of the history that it was shrunk from; removed once the counterexample is saved.
-            as_found: The counterexample that it was shrunk from, if that differs in another way: it is saved, too.
+            head: A line with the number of differing histories.
+            unshrunk: The folder of the history before shrinking; removed once the counterexample is saved.
+            as_found: The counterexample before shrinking, if it differs in another way; it is saved too.
         """
         text = counterexample_text(counterexample)
         lines, path = self._saved(counterexample, text)
@@ -216,7 +216,7 @@ class JobStore(Store):
             lines += ["", AS_FOUND, "", other, *self._saved(as_found, other)[0]]
         elif path is not None and path != unshrunk:
             self.forget(unshrunk)
-        return "\n".join([text, head, *lines]), path  # the sentence first: pytest's summary shows one line
+        return "\n".join([text, head, *lines]), path  # the sentence is first, because pytest's summary shows one line
 
     def failure(self, history: JobHistory, run: RunOptions, why: str) -> str:
         """Save a history that makes the job's query fail, and return the message."""
@@ -256,7 +256,7 @@ class JobStore(Store):
         return [*lines, *("    " + line for line in shown)], path
 
     def _put(self, one: Counterexample[JobHistory], report: str, refresh: Refresh) -> Path | None:
-        """Write a counterexample and its report, and return its folder; None: there is no folder to save in.
+        """Write a counterexample and its report, and return its folder; None: no folder is configured.
 
         Raises:
             OSError: The files can't be written.
@@ -275,22 +275,22 @@ class JobStore(Store):
 
 
 def law_of(history: JobHistory, oracle: str) -> str:
-    """Return the law that a job breaks on a history: the invariant that its variation is of, or the oracle."""
+    """Return the law that a history breaks: the invariant of its variation, or the oracle."""
     return str(history.variation.get("law", oracle))
 
 
 def _arriving(one: Counterexample[JobHistory], head: str) -> str:
-    """Return the text of a counterexample without rows: its sentence, a headline, and what arrives."""
+    """Return the text of a counterexample without rows: its sentence, a headline, and the arrivals."""
     by_time = one.way is not None and one.way.processing_time
     arrives = arrivals_table(one.history, one.sources, [], processing_time=by_time)
     return visible("\n".join([one.sentence, "", head, *arrives]), lines=True)
 
 
 def saved_histories(examples: Sequence[str | Path], folder: Path | None, sources: Sequence[Source]) -> list[JobHistory]:
-    """Return the histories of examples, and the histories saved in a folder, by any version.
+    """Return the histories of examples, and the histories saved in a folder by any version.
 
     Raises:
-        BadInput: A history can't be read; the message names it and the line.
+        BadInput: A history can't be read; the message names the history and the line.
     """
     found = []
     for number, example in enumerate(examples):
@@ -309,8 +309,8 @@ def saved_histories(examples: Sequence[str | Path], folder: Path | None, sources
 
 
 def _seed(folder: Path) -> int | None:
-    """Return the seed of the check that saved a counterexample; None: its metadata don't have it."""
-    with contextlib.suppress(BadInput):  # the history alone is replayed
+    """Return the seed of the check that saved a counterexample; None: its metadata contain no seed."""
+    with contextlib.suppress(BadInput):  # only the history is replayed
         seed = read_metadata(folder).get("seed")
         return seed if type(seed) is int else None
     return None

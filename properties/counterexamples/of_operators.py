@@ -1,4 +1,4 @@
-"""Save the counterexamples of operators, each as `folder/operator/name`, and read them for the next replay."""
+"""Save the counterexamples of operators as `folder/operator/name`, and read them for the next replay."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .text import counterexample_text, test_to_paste
 
 DEFAULT_FOLDER = Path(".streamproof/counterexamples")
 IDENTITY = ("law", "subject", "operator", "mutant", "way")
-"""The fields of the metadata that identify a counterexample, with its history and its original."""
+"""The metadata fields that identify a counterexample, together with its history and its original."""
 FIELDS: Mapping[str, tuple[type, ...]] = {
     "law": (str,),
     "subject": (str,),
@@ -32,14 +32,14 @@ FIELDS: Mapping[str, tuple[type, ...]] = {
     "versions": (str,),
     "original": (bool,),
 }
-"""The fields of the metadata, and their types in JSON."""
+"""The metadata fields, and their types in JSON."""
 
 
 class FolderStore(Store):
     """A folder of operators' counterexamples.
 
     Args:
-        folder: The folder; it is made when the first counterexample is saved.
+        folder: The folder, which is created for the first counterexample.
     """
 
     def __init__(self, folder: Path = DEFAULT_FOLDER) -> None:
@@ -47,12 +47,12 @@ class FolderStore(Store):
         self.folder = folder
 
     def save(self, counterexample: Counterexample[History]) -> Path:
-        """Write a counterexample into `folder/operator/name/`, whole or not at all, and return that folder.
+        """Write a counterexample atomically into `folder/operator/name/`, and return that folder.
 
-        If the folder exists already, it has the same counterexample, and stays.
+        An existing folder contains the same counterexample, and stays.
 
         Raises:
-            BadInput: The folder can't be written; the counterexample is in the message, so that nothing is lost.
+            BadInput: The folder can't be written; the message contains the counterexample, so that nothing is lost.
         """
         others = {TEXT: counterexample_text(counterexample)}
         test = test_to_paste(counterexample)
@@ -84,10 +84,11 @@ class FolderStore(Store):
     def saved(self, operator: str, subject: Subject, mutant: str | None = None) -> list[Counterexample[History]]:
         """Return the counterexamples that a check replays: the operator's own, or the mutant's.
 
-        Counterexamples under stream time aren't replayed on Spark: with its batch clock it may rightly differ.
+        Counterexamples under stream time aren't replayed on Spark, because its batch clock may correctly lead to
+        another output.
 
         Raises:
-            BadInput: A counterexample of the operator can't be read any more.
+            BadInput: A counterexample of the operator can't be read.
         """
         by_content = {
             known.name: known
@@ -102,10 +103,11 @@ class FolderStore(Store):
 def saved(folder: Path, operator: str) -> Iterator[Counterexample[History]]:
     """Yield the saved counterexamples of an operator, in the order of their folders' names.
 
-    A folder without metadata is of an earlier version: its name has the law, and its clock shows which check found it.
+    A folder without metadata was written by an earlier version: its name contains the law, and its clock identifies the
+    check.
 
     Raises:
-        BadInput: A counterexample can't be read any more; the message names the file and the remedy.
+        BadInput: A counterexample can't be read; the message names the file and the remedy.
     """
     yield from read_each(
         folder / operator,

@@ -1,8 +1,8 @@
-"""The store of counterexamples: a folder each, named by its content, whole or not there, and never overwritten.
+"""The store of counterexamples: each in its own folder, named by its content, written atomically, never overwritten.
 
-A folder is written under a hidden name beside its own and then renamed, so that an interruption at any moment leaves
-all of it or nothing. Its writer locks the hidden folder, so that the next process recognizes a dead process' folder
-and sweeps it. Any number of processes may save into one folder at once.
+A folder is written under a hidden name next to its final path and then renamed, so an interruption leaves the complete
+folder or nothing. The writing process locks the hidden folder, so that the next process recognizes and removes a dead
+process's folder. Any number of processes may save into one folder at once.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from .text import versions
 
 HISTORY, ORIGINAL, TEXT, METADATA = "history.jsonl", "original.jsonl", "counterexample.txt", "counterexample.json"
 Refresh: TypeAlias = Literal["never", "unconfirmed", "always"]
-"""When today's metadata and texts replace a saved counterexample's: never; unless both are confirmed; or always."""
+"""The condition to replace a saved counterexample's metadata and texts: never; if both are confirmed; or always."""
 TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
-"""The errors of a rename onto a name that is taken."""
+"""The errors of a rename to an existing name."""
 FolderVersion: TypeAlias = tuple[int, int]
-"""The inode and the time of change (ns) of the metadata; refreshing the counterexample changes them."""
+"""The inode and the change time (ns) of the metadata; a refresh of the counterexample changes them."""
 T = TypeVar("T")
 
 
 class Store:
-    """Folders of counterexamples, in which nothing is overwritten; any number of processes may share them."""
+    """Folders of counterexamples without overwriting; any number of processes may share them."""
 
     def __init__(self) -> None:
         self._written: dict[tuple[int, Path], FolderVersion] = {}
@@ -50,15 +50,15 @@ class Store:
         identity: Sequence[str] = (),
         refresh: Refresh = "unconfirmed",
     ) -> Path:
-        """Write a counterexample's folder, as `put`; return it, and note its version if this call made it.
+        """Write a counterexample's folder, as `put`; return the folder, and record its version if this call created it.
 
         Args:
             path: The folder.
             counterexample: The counterexample.
             texts: Further files of the folder, by name.
-            more: Metadata beside those that all counterexamples have.
-            identity: As `put`.
-            refresh: As `put`.
+            more: Metadata in addition to the common metadata of all counterexamples.
+            identity: As for `put`.
+            refresh: As for `put`.
 
         Raises:
             OSError: The folder can't be written.
@@ -77,9 +77,9 @@ class Store:
         return path
 
     def forget(self, path: Path | None) -> None:
-        """Remove a counterexample that this process wrote, because a smaller one is saved.
+        """Remove a counterexample that this process wrote, after a smaller one is saved.
 
-        It stays if another process wrote it, or has found it meanwhile.
+        The counterexample stays if another process wrote or found it in the meantime.
         """
         written = None if path is None else self._written.pop((os.getpid(), path), None)
         if path is not None and written is not None:
@@ -96,20 +96,20 @@ def put(
     identity: Sequence[str] = (),
     refresh: Refresh = "unconfirmed",
 ) -> tuple[Path, FolderVersion | None]:
-    """Write a counterexample's folder, whole or not at all; if its name is taken by another content, beside it.
+    """Write a counterexample's folder atomically; if its name has other content, write it under another name.
 
     Args:
-        path: The folder; its parents are made if they are missing.
-        files: The texts, by the files' names: the history, and others.
-        metadata: The counterexample's metadata, as JSON has them; with `confirmed`.
-        identity: The metadata that, with the history and the original, make it the same counterexample.
-        refresh: When today's metadata and texts replace the saved ones.
+        path: The folder; missing parents are created.
+        files: The texts, by file name: the history, and others.
+        metadata: The counterexample's metadata, as JSON; including `confirmed`.
+        identity: The metadata that identify the counterexample, together with the history and the original.
+        refresh: The condition to replace the saved metadata and texts.
 
     Returns:
-        The folder, and its version if this call made it.
+        The folder, and its version if this call created it.
 
     Raises:
-        OSError: The folder can't be written; nothing is left of it then.
+        OSError: The folder can't be written; no part of it remains.
     """
     parent = path.parent
     parent.mkdir(parents=True, exist_ok=True)
@@ -133,31 +133,31 @@ def put(
                         if refresh != "never":
                             _refresh(hidden, target, metadata, refresh)
                         return target, None
-                number += os.path.lexists(target)  # otherwise another process has removed it meanwhile
+                number += os.path.lexists(target)  # otherwise another process has removed the folder in the meantime
             else:
                 _sync(parent)
                 return target, version
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder; an interruption leaves it whole, or hidden until it is swept. It may be missing."""
+    """Remove a folder, if it exists; an interruption leaves it complete, or hidden until the next sweep."""
     with suppress(OSError), _hidden(folder.parent) as hidden:
         folder.rename(hidden)  # an empty folder is replaced; leaving the context removes it
 
 
 def sweep(parent: Path) -> None:
-    """Remove hidden folders and files of dead processes: unfinished, or half removed."""
+    """Remove hidden folders and files of dead processes: unfinished, or partially removed."""
     for hidden in parent.glob(f"{HIDDEN}*"):
         remove_unless_held(hidden)
 
 
 def read_each(parent: Path, read: Callable[[Path], T], remedy: Callable[[Path], str]) -> Iterator[T]:
-    """Yield the counterexamples that lie in a folder, in the order of their folders' names.
+    """Yield the counterexamples in a folder, in the order of their folders' names.
 
     Args:
-        parent: The folder; it may be missing.
+        parent: The folder, which may be missing.
         read: Reads a counterexample's folder; it may raise BadInput, or OSError.
-        remedy: Returns a further remedy for a folder that can't be read: `; or remove …`.
+        remedy: Returns a further remedy for an unreadable folder: `; or remove …`.
 
     Raises:
         BadInput: A counterexample can't be read; the message names the file and the remedy.
@@ -197,7 +197,7 @@ def read_metadata(folder: Path) -> dict[str, Any]:
 
 
 def _is_same(folder: Path, files: Mapping[str, str], metadata: Mapping[str, object], identity: Sequence[str]) -> bool:
-    """Whether a folder already has the counterexample of these files."""
+    """Return whether a folder already contains the counterexample of these files."""
     try:
         texts = {name: (folder / name).read_bytes() for name in (HISTORY, ORIGINAL) if (folder / name).exists()}
         before = read_metadata(folder) if identity else {}
@@ -209,27 +209,27 @@ def _is_same(folder: Path, files: Mapping[str, str], metadata: Mapping[str, obje
 
 
 def _refresh(hidden: Path, folder: Path, metadata: Mapping[str, object], refresh: Refresh) -> None:
-    """Replace the files of a saved counterexample by today's hidden ones, each at once, if `refresh` asks for it."""
-    with suppress(BadInput, FileNotFoundError):  # another process has removed it meanwhile
+    """Replace the files of a saved counterexample by new hidden files, each atomically, if `refresh` requires it."""
+    with suppress(BadInput, FileNotFoundError):  # another process has removed the folder in the meantime
         if refresh == "unconfirmed" and metadata["confirmed"] and read_metadata(folder).get("confirmed"):
             return
         files = {path.name for path in hidden.iterdir()}
         for stale in {path.name for path in folder.glob("test_*.py")} - files:
             (folder / stale).unlink()
-        for name in sorted(files, key=lambda name: name == METADATA):  # metadata last: `confirmed` is in them
+        for name in sorted(files, key=lambda name: name == METADATA):  # metadata last, because they contain `confirmed`
             os.replace(hidden / name, folder / name)
         _sync(folder)
 
 
 @contextmanager
 def _hidden(parent: Path) -> Iterator[Path]:
-    """Make a hidden folder, which is locked for as long as it is in use, and gone afterwards."""
+    """Create a hidden folder, which is locked during its use, and removed afterwards."""
     while True:
         hidden = parent / f"{HIDDEN}{uuid.uuid4().hex}"
-        hidden.mkdir()  # mkdtemp would keep others of the group out
+        hidden.mkdir()  # mkdtemp would exclude other users of the group
         try:
             descriptor = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:  # swept before it could be locked
+        except FileNotFoundError:  # removed before it could be locked
             continue
         try:
             hold(descriptor)
@@ -244,7 +244,7 @@ def _hidden(parent: Path) -> Iterator[Path]:
 
 @contextmanager
 def _alone_in(parent: Path) -> Iterator[None]:
-    """Keep other processes from refreshing or forgetting a counterexample in a folder."""
+    """Prevent other processes from refreshing or removing a counterexample in a folder."""
     descriptor = os.open(parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         hold(descriptor)
@@ -254,7 +254,7 @@ def _alone_in(parent: Path) -> Iterator[None]:
 
 
 def _version(folder: Path) -> FolderVersion | None:
-    """Return the version of a saved counterexample; None if it is gone."""
+    """Return the version of a saved counterexample; None: it no longer exists."""
     try:
         status = (folder / METADATA).stat()
     except OSError:
@@ -270,10 +270,10 @@ def _write(path: Path, text: str) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Have a folder's entries written to the disk."""
+    """Flush a folder's entries to the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with suppress(OSError):  # not every file system can
+        with suppress(OSError):  # some file systems don't support it
             os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -20,23 +20,23 @@ from ..outcomes.equality import TWELVE_DIGITS, Equality
 from ..system.visible import visible
 
 MOST_ROWS = 40
-"""The most rows of a table; its last line counts the rows that it leaves out."""
+"""The largest number of rows in a table; its last line counts the omitted rows."""
 WIDEST = 10_000
-"""The width of a table: lines aren't wrapped, because a search would miss a text on two lines."""
+"""The width of a table: lines aren't wrapped, because a text search would miss a wrapped text."""
 
 RowSide: TypeAlias = Literal["only expected", "only emitted", "both"]
 WATERMARKS = ("late up to", "watermark after", "event time reached")
 RUNS_AT = "runs at"
-"""The column of the clock if it is the processing time, too."""
+"""The column of the clock if processing time is a clock too."""
 MARKS: Mapping[RowSide, str] = {"only expected": "≠ only expected", "only emitted": "≠ only emitted", "both": "  both"}
 
 
 class BatchWatermarks(NamedTuple):
-    """The watermarks of a batch, in microseconds since 1970; None for no watermark yet.
+    """The watermarks of a batch (µs since 1970); None: no watermark yet.
 
     Attributes:
-        late_us: Its rows at or behind this watermark are late.
-        after_us: The watermark once the batch is done.
+        late_us: The watermark at or behind which the batch's rows are late.
+        after_us: The watermark after the batch.
     """
 
     late_us: int | None
@@ -45,12 +45,12 @@ class BatchWatermarks(NamedTuple):
 
 @dataclass(frozen=True)
 class RowAndSide:
-    """A row of a result, and whether it was expected, emitted, or both.
+    """A row of a result, and its side: expected, emitted, or both.
 
     Attributes:
         when: The batch, as `batch 0`, or `at the end`.
-        side: The side that has it: expected, emitted, or both.
-        row: The row; if both sides have it, as it was emitted.
+        side: The side that contains the row: expected, emitted, or both.
+        row: The row; on both sides, the emitted row.
     """
 
     when: str
@@ -59,7 +59,7 @@ class RowAndSide:
 
 
 def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a table as lines, indented by two spaces; an empty column isn't shown."""
+    """Return a table as lines, indented by two spaces, without empty columns."""
     kept = [number for number in range(len(head)) if any(row[number] for row in rows)]
     table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False, show_header=any(head), header_style="")
     for number in kept:
@@ -83,7 +83,7 @@ def arrivals_table(
     Args:
         history: The history.
         sources: The job's inputs.
-        watermarks: The watermarks of each batch; empty if they aren't known.
+        watermarks: The watermarks of each batch; empty if unknown.
         processing_time: Whether batches run at the times of the clock.
     """
     several = len(sources) > 1
@@ -117,7 +117,7 @@ def arrivals_table(
 
 
 def _payload(source: Source, unreadable: Unreadable) -> str:
-    """Return the payload of a record that can't be read as a row, and its fault."""
+    """Return the payload of an unreadable record, and its fault."""
     assert source.encoding is not None
     value = source.encoding.payload(unreadable.row, f"input {source.name}", unreadable.fault)
     return (
@@ -131,11 +131,11 @@ def result_rows(
     when: Sequence[str],
     equality: Equality = TWELVE_DIGITS,
 ) -> list[RowAndSide]:
-    """Return expected and emitted rows beside each other, batch by batch.
+    """Return expected and emitted rows side by side, batch by batch.
 
     Args:
         expected: The rows of each batch.
-        emitted: The emitted rows, as many batches; columns that aren't expected aren't compared.
+        emitted: The emitted rows, in equally many batches; unexpected columns aren't compared.
         when: The name of each batch.
         equality: When two values count as equal.
     """
@@ -152,7 +152,7 @@ def result_rows(
 
 
 def results_table(rows: Sequence[RowAndSide]) -> list[str]:
-    """Return rows as a table; if they are too many, rows that are on both sides are left out first."""
+    """Return rows as a table; of too many rows, rows on both sides are omitted first."""
     shown = [*rows]
     same, more = 0, 0
     if len(shown) > MOST_ROWS:

@@ -24,7 +24,7 @@ from .tables import arrivals_table, results_table
 from .timeline import timeline
 
 
-@cache  # five files of metadata, read anew for each counterexample otherwise
+@cache  # five metadata files, which would otherwise be read again for each counterexample
 def versions() -> str:
     """Return the versions that a counterexample depends on."""
     packages = ", ".join(
@@ -63,14 +63,14 @@ def _of_job(one: Counterexample[JobHistory]) -> list[str]:
 
 
 def side_by_side(left: tuple[str, Outcome], right: tuple[str, Outcome], keys: Container[str | None]) -> list[str]:
-    """Return two outcomes in two columns, by batch (or arrival) and key; a line on which they differ is marked.
+    """Return two outcomes in two columns, by batch (or arrival) and key; differing lines are marked.
 
-    In each step changes come first, then dropped records, which are marked only if both witnesses know them.
+    In each step, changes are first, then dropped records, which are marked only if both witnesses report them.
 
     Args:
         left: A witness, and its outcome.
         right: Another witness, and its outcome.
-        keys: The keys that are shown.
+        keys: The displayed keys.
     """
     rows = compared_rows(left[1], right[1], keys)
     by_step = Grain.END not in (left[1].grain, right[1].grain)
@@ -92,7 +92,7 @@ class ComparedLine:
         when: The batch or the arrival, as `batch 0`; or `at the end`.
         expected: The first outcome, as text; empty for nothing.
         actual: The other outcome, as text.
-        differ: Whether they differ.
+        differ: Whether the two differ.
         key: The emitted key, for an operator.
     """
 
@@ -109,7 +109,7 @@ def compared_rows(left: Outcome, right: Outcome, keys: Container[str | None]) ->
     Args:
         left: An outcome.
         right: Another outcome.
-        keys: The keys that are shown.
+        keys: The displayed keys.
     """
     rows: list[ComparedLine] = []
     outcomes = (left, right)
@@ -129,7 +129,7 @@ def compared_rows(left: Outcome, right: Outcome, keys: Container[str | None]) ->
                 if output.key in keys:
                     side[arrival if by_arrival else batch, output.key, type(output)].append(output)
         emitted_of = {(number, key) for side in sides for number, key, _ in side}
-        # A record without a key comes first; the empty text is a key.
+        # A record without a key is first; the empty text is a key.
         for number, key in sorted(emitted_of, key=lambda step: (step[0], step[1] is not None, step[1] or "")):
             when = f"{'arrival' if by_arrival else 'batch'} {number}"
             for kind, compared in ((Change, True), (Dropped, all(outcome.knows_dropped for outcome in outcomes))):
@@ -141,7 +141,7 @@ def compared_rows(left: Outcome, right: Outcome, keys: Container[str | None]) ->
 
 
 def test_to_paste(counterexample: Counterexample[History]) -> str | None:
-    """Return a pytest test that fails as long as the counterexample breaks the law; None if it isn't confirmed."""
+    """Return a pytest test that fails while the counterexample breaks the law; None: not confirmed."""
     if not counterexample.confirmed:
         return None
     arguments = [repr(counterexample.law), "HISTORY"]
@@ -155,7 +155,7 @@ def test_to_paste(counterexample: Counterexample[History]) -> str | None:
         arguments.append(f"mutant={counterexample.mutant!r}")
     if counterexample.way is not None:
         arguments.append(f"way={counterexample.way.to_json()!r}")
-    # A history's text is ASCII, and JSON never has three quotes in a row.
+    # A history's text is ASCII, and JSON never contains three quotes in a row.
     written = "".join(f'{name} = r"""\n{text}"""\n\n' for name, text in texts.items())
     return (
         "from streamproof import assert_holds\n\n"

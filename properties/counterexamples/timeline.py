@@ -15,12 +15,12 @@ ROW, BEHIND, WATERMARK = "●", "○", "┊"
 
 
 def timeline(history: JobHistory, sources: Sequence[Source], watermarks: Sequence[BatchWatermarks]) -> list[str]:
-    """Return the timeline of a history with its legend; nothing if it would be too large.
+    """Return the timeline of a history with its legend; nothing for a large history.
 
     Args:
         history: The history.
         sources: The job's inputs.
-        watermarks: The watermarks of each batch; empty if they aren't known.
+        watermarks: The watermarks of each batch; empty if unknown.
     """
     source_of = {source.name: source for source in sources}
     own = [time_us for name, row in history.arrivals if (time_us := source_of[name].time_us_of(row)) is not None]
