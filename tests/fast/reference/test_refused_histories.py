@@ -169,8 +169,8 @@ BAD_DELIVERIES = {
         {"deliver": "message", "foreign_key": "r"},
         "unknown channel 'message': deliver a subs",
     ),
-    "a null key": (MANUAL, {"deliver": "response", "foreign_key": "r", "key": None}, "needs a key that is a string"),
-    "a number": (MANUAL, {"deliver": "subscription", "foreign_key": 1}, "needs a foreign_key that is a string"),
+    "a null key": (MANUAL, {"deliver": "response", "foreign_key": "r", "key": None}, "needs the string key"),
+    "a number": (MANUAL, {"deliver": "subscription", "foreign_key": 1}, "needs the string foreign_key"),
     "a key too many": (
         MANUAL,
         {"deliver": "subscription", "foreign_key": "r", "key": "l"},
