@@ -1,7 +1,7 @@
-"""The gate: draws samples, runs them, lets the laws judge, and saves a counterexample of each law that is broken.
+"""The gate: draws samples, runs them, lets the laws judge, and saves a counterexample of each broken law.
 
-One loop serves the check of a reference, the check of an operator on Spark, and mutation testing. They differ in the
-samples that are drawn, the laws that are asked, and the logic that runs.
+The same loop checks references and operators on Spark, and runs mutation testing. The three differ in the drawn
+samples, the laws, and the logic.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def check_operators(
     turn: Round | None = None,
     of_reference: Mapping[str, Report] | None = None,
 ) -> dict[str, Report]:
-    """Check the Spark implementations of operators by the laws that their reports name; they share queries.
+    """Check the Spark implementations of operators by the laws in their reports, in shared queries.
 
     Args:
         operators: The operators' names.
@@ -63,10 +63,11 @@ def check_operators(
         seed: The seed of the first round's histories; each further round adds 1.
         progress: Called with the name of each step before it starts.
         witness: Runs the operators' own implementations, or a mutated logic.
-        reports: The reports by operator, filled as the check goes: an interrupted check reports what it has so far.
+        reports: The reports by operator, filled during the check, so that an interrupted check reports its results so
+            far.
         ready: Called with each operator's report as soon as its last sample has been judged.
-        turn: The round; a further round adds to the reports of the first.
-        of_reference: The reports, by operator, of the references that are checked while the first queries run.
+        turn: The round; a further round adds to the reports of the first round.
+        of_reference: The reports of the references that are checked during the first queries, by operator.
 
     Raises:
         BadInput: An operator is unknown, or a saved counterexample can't be read.
@@ -103,19 +104,19 @@ def check_operators(
 
 
 SIDE_BY_SIDE = 2
-"""The number of queries that run at once: a query waits more than it computes."""
+"""The number of concurrent queries, because a query waits more than it computes."""
 T = TypeVar("T")
 RanSample: TypeAlias = tuple[Sample, Sequence[AnyRun]]
 """A sample and its runs."""
 
 
 def shares_queries(registration: Registration) -> bool:
-    """Whether the histories of an operator can share queries with other operators' histories."""
+    """Return whether the histories of an operator can share queries with other operators' histories."""
     return registration.spark is not None and registration.spark.shared is not None
 
 
 def _packing_of_others(operator: str, sharing: Sequence[Registration], seed: int) -> Mapping[str, str]:
-    """Return the law *packing*, with the reason, if it is asked of other operators that share queries with this one."""
+    """Return the law *packing* with the reason, if other operators in the same queries cover it."""
     alone = asked_alone(sharing, seed)
     if operator in alone or not any(one.name == operator for one in sharing):
         return {}
@@ -125,7 +126,7 @@ def _packing_of_others(operator: str, sharing: Sequence[Registration], seed: int
 
 
 def _plan(checks: Sequence[Check], histories: int) -> tuple[list[list[Planned]], dict[str, list[Draw]]]:
-    """Plan the pools of samples that share queries, and by operator the samples that run alone."""
+    """Plan the pools of samples that share queries, and the samples that run alone, by operator."""
     seed, records = checks[0].seed, checks[0].turn.records
     sharing = [check.registration for check in checks if shares_queries(check.registration)]
     all_laws = any(check.report.all_laws for check in checks)
@@ -142,10 +143,10 @@ def _in_turns(
     alone: Mapping[str, Sequence[Draw]],
     executor: Executor,
 ) -> Iterator[tuple[int, Check | None]]:
-    """Judge a pool in each turn while the next pool runs, and finish the operators that ride in no later pool.
+    """Judge a pool in each turn while the next pool runs, and finish the operators that are in no later pool.
 
     Yields:
-        The number of turns left, with this one, and the check that is finished; None if this turn finishes no check.
+        The number of remaining turns, including this turn, and the finished check; None: this turn finishes no check.
     """
     ends_with = dict.fromkeys(checks, 0)
     for number, pool in enumerate(pools):
@@ -171,7 +172,7 @@ def _in_turns(
 
 
 def begin_pool(checks: Mapping[str, Check], samples: Sequence[Sample], executor: Executor) -> Pool:
-    """Begin to run a pool of samples."""
+    """Start running a pool of samples."""
     members, alone = [], []
     for sample in samples:
         check = checks[sample.registration.name]
@@ -189,7 +190,7 @@ def begin_pool(checks: Mapping[str, Check], samples: Sequence[Sample], executor:
 
 
 def judge_pool(checks: Mapping[str, Check], pool: Pool) -> None:
-    """Let the laws judge a pool that runs or has run, member by member."""
+    """Let the laws judge a running or finished pool, member by member."""
     runs = _runs(checks, [member.sample for member in pool.members])
     for name, of_operator in groupby(pool.members, lambda member: member.sample.registration.name):
         check, members = checks[name], [*of_operator]
@@ -205,7 +206,7 @@ def judge_pool(checks: Mapping[str, Check], pool: Pool) -> None:
 
 
 def _reruns(checks: Mapping[str, Check], samples: Sequence[Sample]) -> Sequence[RunOptions]:
-    """Return the ways in which samples of a pool are run again; their histories needn't be drawn for that."""
+    """Return the options of the second runs of a pool's samples, before its histories are drawn."""
     ways: dict[RunOptions, None] = {}
     for sample in samples:
         for result in checks[sample.registration.name].report.results:
@@ -215,23 +216,23 @@ def _reruns(checks: Mapping[str, Check], samples: Sequence[Sample]) -> Sequence[
 
 
 def _runs(checks: Mapping[str, Check], samples: Sequence[Sample]) -> int:
-    """Count the ways in which samples of a pool are run."""
+    """Count the different run options of a pool's samples."""
     return 1 + len(_reruns(checks, samples))
 
 
 class QueryThreads(ThreadPoolExecutor):
-    """Threads for queries, each with a session of its own."""
+    """Threads for queries, each with its own session."""
 
     def __init__(self, count: int) -> None:
         numbers = iter(range(count))
-        # One partition: each costs a batch a task, a worker and a commit. A law compares with several partitions.
+        # One partition, because each costs a batch a task, a worker and a commit. A law compares several partitions.
         super().__init__(count, "queries", lambda: use_own_session(next(numbers), partitions=1))
         self._may_begin = threading.Event()
         self._may_begin.set()
         self._is_over = False
 
     def submit(self, run: Callable[..., T], /, *args: Any, **named: Any) -> Future[T]:
-        """Submit a query, which begins when a thread is free, and not while the threads rest."""
+        """Submit a query, which starts when a thread is free, and not while the threads rest."""
 
         def in_turn() -> T:
             self._may_begin.wait()
@@ -243,13 +244,13 @@ class QueryThreads(ThreadPoolExecutor):
 
     @contextlib.contextmanager
     def resting(self) -> Iterator[None]:
-        """Begin no further query within the block, whose own queries have the machine; after a failure none at all."""
+        """Start no further query within the block, which gets the whole machine; after a failure, start none at all."""
         self._may_begin.clear()
         yield
         self._may_begin.set()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Wait for the queries that have begun; with `cancel_futures` no other begins."""
+        """Wait for the started queries; with `cancel_futures`, no other query starts."""
         self._is_over |= cancel_futures
         self._may_begin.set()
         super().shutdown(wait, cancel_futures=cancel_futures)
@@ -257,11 +258,11 @@ class QueryThreads(ThreadPoolExecutor):
 
 @contextlib.contextmanager
 def query_threads(count: int) -> Iterator[QueryThreads]:
-    """Give threads for queries, each with a session of its own; this thread may run queries too.
+    """Yield threads for queries, each with its own session; this thread may run queries too.
 
-    If the block fails, or is interrupted, the threads' queries are stopped.
+    If the block fails or is interrupted, the threads' queries are stopped.
     """
-    spark_session()  # a JVM ends with the thread that starts it
+    spark_session()  # a JVM ends with the thread that started it
     executor = QueryThreads(count)
     try:
         yield executor
@@ -283,7 +284,7 @@ def check_reference(
     turn: Round | None = None,
     on: str | None = None,
 ) -> Report:
-    """Check the reference of an operator by every law that needs no Spark.
+    """Check the reference of an operator by every law that doesn't need Spark.
 
     Args:
         operator: The operator's name.
@@ -291,9 +292,10 @@ def check_reference(
         histories: The number of histories to draw, over all of its profiles.
         seed: The seed of the first round's histories; each further round adds 1.
         progress: Called with the name of each step before it starts.
-        report: Filled as the check goes: an interrupted check reports what it has so far; made when not given.
-        turn: The round; a further round adds to the report of the first.
-        on: The witness whose laws alone are asked, such as `kafka`; None for all laws.
+        report: Filled during the check, so that an interrupted check reports its results so far; by default a new
+            report.
+        turn: The round; a further round adds to the report of the first round.
+        on: The only witness whose laws are checked, such as `kafka`; None: all laws.
 
     Raises:
         BadInput: The operator is unknown, or a counterexample can't be read or written.
@@ -318,7 +320,7 @@ def _steps(
     alone: Mapping[str, Sequence[Draw]],
     references: Sequence[str],
 ) -> Mapping[str, float]:
-    """Count the steps of each operator; a pool's steps are shared by its samples."""
+    """Count the steps of each operator; a pool's samples share the pool's steps."""
     of_references = steps_of_references(references)
     steps: dict[str, float] = {name: of_references[name] + len(alone[name]) for name in checks}
     for pool in pools:
@@ -334,7 +336,7 @@ def _durations_not_drawn(registration: Registration) -> list[str]:
 
 
 FOR_NEIGHBOURS = 30
-"""The most histories of a sample that are searched for numbers off by one."""
+"""The largest number of a sample's histories in the search for off-by-one numbers."""
 
 
 @dataclass
@@ -343,17 +345,17 @@ class Check:
 
     Attributes:
         registration: The operator.
-        report: Filled as the check goes.
-        laws: The laws; the operator is asked the laws that it declares enough for.
-        subject: Whether the reference is checked, or the implementation on Spark.
+        report: Filled during the check.
+        laws: The laws; laws that the operator's registration doesn't support are skipped.
+        subject: The reference, or the implementation on Spark.
         store: The store of counterexamples.
         progress: Called with the name of each step before it starts.
         witness: Runs the operator's own implementation on Spark, or a mutant of it.
         turn: The round.
-        left_out: The laws that are asked of other operators in its stead, with the reason.
+        left_out: The laws that other operators cover instead, with the reason.
         findings: The counterexamples.
-        pooled: Histories of pools, with the reference's play of each, until `finish` has looked at them.
-        resting: Within it no further query of the check begins: a counterexample is shrunk sooner then.
+        pooled: Histories of pools, with the reference's run of each, until `finish` has searched them.
+        resting: A context in which no further query of the check starts, so that shrinking is faster.
     """
 
     registration: Registration
@@ -382,11 +384,11 @@ class Check:
 
     @property
     def seed(self) -> int:
-        """The seed that the histories of this round are drawn from."""
+        """The seed of this round's histories."""
         return self.report.seed + self.turn.number
 
     def run(self, samples: Iterable[Sample]) -> None:
-        """Ask every law, about the saved counterexamples first, until the time is up."""
+        """Judge by every law, the saved counterexamples first, until the time is up."""
         with contextlib.suppress(TimeIsUp), self.unfinished_if_it_fails():
             self.begin()
             for sample in samples:
@@ -395,11 +397,11 @@ class Check:
 
     @contextlib.contextmanager
     def unfinished_if_it_fails(self) -> Iterator[None]:
-        """Mark every law as unfinished if something ends the check before its last sample has been judged."""
+        """Mark every law as unfinished if the check ends before its last sample has been judged."""
         try:
             yield
         except BaseException:
-            # A begun check may have judged only a part of its histories.
+            # A started check may have judged only a part of its histories.
             for result in self.report.results:
                 result.unfinished = not self.report.is_whole
             raise
@@ -428,12 +430,12 @@ class Check:
 
     @property
     def _leaves_to_reference(self) -> bool:
-        """Whether laws that are asked of the reference aren't asked here."""
+        """Return whether laws that the reference covers are skipped here."""
         return self.subject == "spark" and not self.report.all_laws
 
     @contextlib.contextmanager
     def timed(self) -> Iterator[None]:
-        """Add the time of a block to the report."""
+        """Add the duration of a block to the report."""
         started = time.monotonic()
         try:
             yield
@@ -441,7 +443,7 @@ class Check:
             self.report.seconds += time.monotonic() - started
 
     def laws_of(self, sample: Sample) -> list[Law]:
-        """Return the laws that are asked of a sample."""
+        """Return the laws that apply to a sample."""
         return [one.law for one in self.report.results if not one.skipped and one.law.is_asked_of(sample)]
 
     def drawn(self, draw: Draw) -> RanSample:
@@ -450,12 +452,12 @@ class Check:
         return sample, self.runs_of(sample)
 
     def runs_of(self, sample: Sample) -> list[AnyRun]:
-        """Run a sample for the laws that are asked of it."""
+        """Run a sample for the laws that apply to it."""
         laws = self.laws_of(sample)
         return list(run_sample(sample, laws, self.seed, [self.witness], self.progress)) if laws else []
 
     def judge(self, sample: Sample, runs: Sequence[AnyRun] | None = None) -> None:
-        """Let each law judge a sample that is asked of it; it is run if it hasn't been."""
+        """Let each law judge a sample to which the law applies; run the sample first if needed."""
         self.turn.go_on()
         laws = self.laws_of(sample)
         if laws:
@@ -469,7 +471,7 @@ class Check:
         self.turn.work.did(self.registration.name)
 
     def finish(self, ran: deque[Future[RanSample]]) -> None:
-        """Judge the samples that ran in the operator's own queries, and mark the report as whole."""
+        """Judge the samples that ran in the operator's own queries, and mark the report as complete."""
         _show_neighbours(self)
         while ran:
             with self.timed():
@@ -494,13 +496,13 @@ class Check:
         for law in laws:
             result = self.report.result(law.name)
             self.must_cover(result, law.goals(sample))
-            if not sample.is_pooled:  # pooled samples are many, and each is small
+            if not sample.is_pooled:  # pooled samples are many and small
                 asked = f"{len(run.histories)} histories, {sample.registration.name}, {sample.profile}"
                 self.progress(f"{law.name}: {asked}")
             self.ask(result, run)
 
     def must_cover(self, result: LawResult, goals: Iterable[str]) -> None:
-        """Add goals without which a law has shown nothing; a further round, which may be cut short, adds none."""
+        """Add goals that a law requires; a further round, which may end early, adds none."""
         if self.turn.is_first:
             result.goals = tuple(dict.fromkeys((*result.goals, *goals)))
 
@@ -508,7 +510,7 @@ class Check:
         """Let a law judge a run; its first violation becomes a counterexample."""
         try:
             for violation in result.law.judge(run, result):  # type: ignore[arg-type]
-                # Of further rounds only the number is kept: an hour may have more than memory holds.
+                # Further rounds keep only the number, because an hour's violations may exceed the memory.
                 is_kept = self.turn.is_first or not result.violations
                 result.violations.append(violation if is_kept else result.violations[0])
                 if len(result.violations) == 1:
@@ -517,12 +519,12 @@ class Check:
         except MissingTool as missing:
             if self.subject != "reference":
                 raise
-            if not result.violations:  # otherwise it is broken, and stays so
+            if not result.violations:  # otherwise the law is already broken, and stays so
                 result.skipped = f"skipped: {missing}"
 
 
 def _show_neighbours(check: Check) -> None:
-    """Look for histories of the pools on which each number that is off by one shows."""
+    """Search the pools' histories for those that show each off-by-one number."""
     histories, played = [history for history, _ in check.pooled], [own for _, own in check.pooled]
     with check.timed():
         goals = neighbour_goals_of(check.registration, [history.options for history in histories])
@@ -542,7 +544,7 @@ def _queries(run: AnyRun) -> int:
 
 
 def _of_histories(covered: Mapping[str, int]) -> Counter[str]:
-    """Return a count of goals without goals of options and of neighbours, which no single history meets."""
+    """Return counts of goals without goals of options and of neighbours, which no single history meets."""
     return Counter(
         {goal: count for goal, count in without_neighbours(covered).items() if not goal.startswith("options ")}
     )

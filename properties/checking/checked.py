@@ -1,4 +1,4 @@
-"""The result of a check, of an operator, a user's job or a specification, as plain data: a verdict for each law."""
+"""The result of a check of an operator, a user's job or a specification, as plain data: a verdict for each law."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ VerdictName: TypeAlias = Literal["conforms", "violated", "inconclusive", "not ch
 ONE = {"histories": "history", "distinct states": "distinct state"}
 
 MARKS: Mapping[VerdictName, str] = {"conforms": "✓", "violated": "✗", "inconclusive": "?", "not checked": "-"}
-"""The mark before a verdict, so that it is seen without colour."""
+"""The mark before a verdict, for readers without colour."""
 
 
 @dataclass(frozen=True)
 class LawCount:
-    """A law, and its result.
+    """A law and its result.
 
     Attributes:
         law: The law's name.
-        says: The law, as a sentence.
-        witnesses: The witnesses whose answers it compares.
-        verdict: Its verdict.
-        histories: The number of histories that it judged.
-        violations: The number of histories on which it is broken.
-        why: The reason why it is inconclusive or not checked, if it is.
-        met: The number of its histories that met each of its coverage goals.
-        not_met: Its coverage goals that no history met.
+        says: The law's sentence.
+        witnesses: The witnesses whose outcomes the law compares.
+        verdict: The law's verdict.
+        histories: The number of judged histories.
+        violations: The number of histories that break the law.
+        why: The reason why the law is inconclusive or not checked, if so.
+        met: The number of histories that met each of its coverage goals.
+        not_met: Its unmet coverage goals.
     """
 
     law: str
@@ -41,7 +41,7 @@ class LawCount:
 
     @property
     def reason(self) -> str:
-        """The reason why it is inconclusive or not checked, with the coverage goals that no history met."""
+        """The reason why the law is inconclusive or not checked, with the unmet coverage goals."""
         return f"{self.why}: {', '.join(self.not_met)}" if self.why and self.not_met else self.why
 
 
@@ -51,17 +51,17 @@ class Checked:
 
     Attributes:
         name: Its name in reports, such as `session_windows, on Spark`.
-        verdict: Its verdict.
+        verdict: The check's verdict.
         laws: The laws.
-        histories: The number of histories that were run, or of states that were found.
+        histories: The number of executed histories, or of found states.
         queries: The number of streaming queries.
-        seconds: The time that it took.
+        seconds: The duration of the check (s).
         seeds: The seeds, in words.
         covered: The number of drawn histories that met each coverage goal.
-        notes: Further remarks, a sentence each.
+        notes: Further remarks, each a sentence.
         unfinished: `not begun` or `not finished`, if the check wasn't finished.
-        counted: The unit that `histories` counts.
-        not_checked: The parts that were not checked, each with the way to check it.
+        counted: The unit of `histories`.
+        not_checked: The unchecked parts, each with the way to check it.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Checked:
 
     @property
     def lines(self) -> list[str]:
-        """The check as text: its verdict, then a line for each law, with the reason if it didn't conform."""
+        """The check as text: its verdict, then a line for each law, with the reason if it isn't *conforms*."""
         unfinished = f" ({self.unfinished})" if self.unfinished else ""
         lines = [f"{self.name}: {self.verdict}{unfinished}. {self.counts}"]
         for law in self.laws:
@@ -99,12 +99,12 @@ class Checked:
 
     @property
     def witnesses(self) -> list[str]:
-        """The witnesses whose answers its laws compare."""
+        """The witnesses whose outcomes its laws compare."""
         return list(dict.fromkeys(witness for law in self.laws for witness in law.witnesses))
 
     @property
     def met(self) -> list[tuple[str, int]]:
-        """The number of histories that met each coverage goal, the goals of single laws included."""
+        """The number of histories that met each coverage goal, including the goals of single laws."""
         met = dict(self.covered)
         for goal, count in (pair for law in self.laws for pair in law.met.items()):
             met[goal] = max(met.get(goal, 0), count)
@@ -112,5 +112,5 @@ class Checked:
 
     @property
     def not_met(self) -> list[str]:
-        """The coverage goals of its laws that no history met."""
+        """The unmet coverage goals of its laws."""
         return list(dict.fromkeys(goal for law in self.laws for goal in law.not_met))

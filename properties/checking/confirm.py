@@ -1,4 +1,4 @@
-"""Confirm a violation: ask the law again about it alone, and shrink it."""
+"""Confirm a violation: recheck the law on it alone, and shrink it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def confirmed(
     witness: QueryWitness = OWN,
     asked: Callable[[int], None] = lambda histories: None,
 ) -> tuple[BrokenCase, str]:
-    """Ask a law again about a violation, alone, and shrink it.
+    """Recheck a law on a violation alone, and shrink the violation.
 
     Args:
-        law: The law that is broken.
-        violation: The case on which it is broken.
+        law: The broken law.
+        violation: The case that breaks the law.
         witness: Runs the operator's own implementation on Spark, or a mutant of it.
-        asked: Called with the number of histories before each time that the law is asked.
+        asked: Called with the number of histories before each recheck of the law.
 
     Returns:
-        The smallest violation, and an empty text; or the violation as it was, and why it isn't confirmed.
+        The smallest violation, and an empty text; or the unchanged violation, and the reason why it isn't confirmed.
     """
 
     def recheck(cases: Sequence[Case]) -> list[Comparison]:
@@ -62,9 +62,9 @@ def confirmed(
         return violation, ALONE
     best = BrokenCase(case, alone)
     first = case.original or case.history
-    with suppress(CannotRecheck):  # it is confirmed already, as it is
+    with suppress(CannotRecheck):  # the violation is already confirmed
         smallest = shrink(first, lambda histories: [one is not None for one in broken(histories)], ROUNDS, law.at_once)
-        # Without its clock advances a variant's clock would differ from its original's.
+        # Without its clock advances, a variant's clock would differ from its original's.
         plainer = [] if law.needs_original else [without_clock_advances(smallest), trimmed(smallest)]
         for history in [one for one in plainer if one.lines != smallest.lines] + [smallest]:
             if history.lines != first.lines and (found := broken([history])[0]) is not None:
@@ -73,7 +73,7 @@ def confirmed(
 
 
 def _sooner(law: Law, violation: BrokenCase) -> Iterator[Case]:
-    """Yield the case without the batches after its first difference: on Spark each of them takes time."""
+    """Yield the case without the batches after its first difference, because each batch takes time on Spark."""
     history, first = violation.case.history, next(iter(violation.comparison.differences), None)
     when = None if first is None else first.when
     if law.is_plain and "spark" in law.between and when is not None and when + 1 < len(record_batches(history)):

@@ -1,4 +1,4 @@
-"""The counterexamples of a check: made, confirmed and saved; earlier ones are replayed."""
+"""The counterexamples of a check: created, confirmed and saved; saved counterexamples are replayed."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from .running import OnStep
 
 @dataclass(frozen=True)
 class CounterexampleMaker:
-    """Makes counterexamples of violations.
+    """Creates counterexamples from violations.
 
     Attributes:
-        report: Counts the histories that are asked again, and lists the counterexamples.
-        subject: Whether the reference is checked, or the implementation on Spark.
+        report: Counts the rechecked histories, and lists the counterexamples.
+        subject: The reference, or the implementation on Spark.
         store: The store of counterexamples.
         progress: Called with the name of each step before it starts.
         witness: Runs on Spark.
         seed: The seed of the round.
-        found: Called with the report after each new counterexample, and again once it has been asked again and shrunk.
+        found: Called with the report after each new counterexample, and again after its recheck and shrinking.
     """
 
     report: Report
@@ -41,7 +41,7 @@ class CounterexampleMaker:
     found: Callable[[Report], None]
 
     def replay(self) -> None:
-        """Replay the saved counterexamples of the same kind of check, each by its law; that covers no goal."""
+        """Replay the saved counterexamples of the same kind of check, each by its law; a replay covers no goal."""
         saved = self.store.saved(self.report.operator, self.subject, self.witness.mutant)
         laws = {result.law.name: result.law for result in self.report.results}
         for one, comparison in replay(saved, laws, self.subject, self.progress, self.witness):
@@ -55,9 +55,9 @@ class CounterexampleMaker:
                 self.found(self.report)
 
     def violated(self, result: LawResult, violation: BrokenCase) -> None:
-        """Save a law's first violation, ask about it again alone, and replace it by the smallest violation.
+        """Save a law's first violation, recheck it alone, and replace it by the smallest violation.
 
-        A law that a wrong changelog breaks too makes no counterexample of its own then.
+        A law that a wrong changelog also breaks then creates no counterexample of its own.
         """
         law = result.law
         if law.follows_changelog and any(one.law.name == "changelog" and one.violations for one in self.report.results):
@@ -73,14 +73,14 @@ class CounterexampleMaker:
         self.found(self.report)
 
     def _asked(self, histories: int) -> None:
-        """Count the histories that were asked again."""
+        """Count the rechecked histories."""
         self.report.queries += self.subject == "spark"
         self.report.histories += histories
 
     def _counterexample(
         self, result: LawResult, violation: BrokenCase, unconfirmed: str, seed: int | None = None
     ) -> Counterexample[History]:
-        """Make a counterexample of a violation; `unconfirmed` is the reason why it isn't confirmed, if it isn't."""
+        """Create a counterexample from a violation; `unconfirmed` is the reason why it isn't confirmed, if so."""
         comparison = violation.comparison
         return Counterexample(
             **vars(violation.case),
@@ -97,6 +97,6 @@ class CounterexampleMaker:
         )
 
     def _save(self, counterexample: Counterexample[History]) -> tuple[Counterexample[History], Path]:
-        """Write a counterexample, and note its folder."""
+        """Write a counterexample, and record its folder."""
         self.report.found.append((counterexample, self.store.save(counterexample)))
         return self.report.found[-1]

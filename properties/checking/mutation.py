@@ -1,6 +1,6 @@
-"""Mutation testing: the laws check every mutant of an operator; a mutant that no law kills is a hole in the gate.
+"""Mutation testing: the laws check every mutant of an operator; a surviving mutant is a gap in the gate.
 
-It is the gate's own loop: the mutants of a profile travel in one cohort, each with copies of the same histories.
+It uses the gate's own loop: the mutants of a profile share a cohort, each with copies of the same histories.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from .samples import random_sample, sample_without_late_data, scheduled_sample
 from .shrinking import shrink_together, size
 
 ALL_LAWS = tuple(law for law in ON_SPARK if not isinstance(law, Packing | NativeLaw | RetentionLaw))
-"""The laws that can check mutants: not the laws that would cost queries for each mutant, and not `Native`."""
+"""The laws that can check mutants: not the laws that need queries for each mutant, and not `Native`."""
 LAWS = tuple(law for law in ALL_LAWS if law.name not in AS_OF_REFERENCE)
-"""The laws that check mutants: of those, the laws that `streamproof check` asks of Spark."""
+"""The laws that check mutants: those that `streamproof check` also applies to Spark."""
 
 
 @dataclass
 class Kill:
-    """The outcome of a mutant's check.
+    """The result of a mutant's check.
 
     Attributes:
         mutant: The mutant.
         results: The result of each law.
-        shrunk: The history that it was shrunk to, if the law that killed it can be asked in lock-step.
-        drawn: The number of histories drawn for it, without variants.
-        shown: By law, the drawn histories on which it, or a variant of them, breaks the law.
+        shrunk: The smallest history found, if the law that killed the mutant supports lock-step rechecks.
+        drawn: The number of its drawn histories, without variants.
+        shown: The drawn histories on which the mutant breaks a law, including by their variants, by law.
     """
 
     mutant: Mutant
@@ -53,7 +53,7 @@ class Kill:
 
     @property
     def laws(self) -> dict[str, int]:
-        """The number of histories that broke each law; laws that no history broke are missing."""
+        """The number of histories that broke each law; laws without such histories are missing."""
         return {name: len(result.violations) for name, result in self.results.items() if result.violations}
 
     @property
@@ -63,7 +63,7 @@ class Kill:
 
     @property
     def killed(self) -> bool:
-        """Whether some law killed it."""
+        """Whether a law killed the mutant."""
         return bool(self.laws)
 
     @property
@@ -124,12 +124,12 @@ def check_mutants(
 
     Args:
         mutants: The mutants.
-        histories: The number of random histories for each mutant; the same histories for all mutants of a profile.
+        histories: The number of random histories for each mutant; all mutants of a profile get the same histories.
         seed: The seed of the histories.
         progress: Called with the name of each step before it starts.
-        rounds: The most rounds of shrinking, one query each; 0 for none.
-        kills: Filled as it goes, by the mutant's name: an interrupted run reports what it has so far.
-        all_laws: Whether the laws are asked too that a check asks of the reference.
+        rounds: The maximum number of shrinking rounds, each with one query; 0: no shrinking.
+        kills: Filled during the run, by the mutant's name, so that an interrupted run reports its results so far.
+        all_laws: Whether to include the laws that a check applies to the reference.
 
     Raises:
         StreamproofError: Spark couldn't be started, or a query failed.
@@ -159,7 +159,7 @@ def _together(
     progress: OnStep,
     all_laws: bool,
 ) -> None:
-    """Check mutants in the pools of a check: each on its own profile, and on all definitions that are drawn."""
+    """Check mutants in the pools of a check: each mutant on its own profile, and on all drawn definitions."""
     of: dict[int, list[Kill]] = {}
     for samples in pools_on_spark([registration], count, seed, all_laws=all_laws):
         members = []
@@ -210,7 +210,7 @@ def _of_profile(
 
 
 def _shrink(kills: Sequence[Kill], rounds: int, progress: OnStep) -> None:
-    """Shrink in lock-step the histories that killed mutants of a profile by a law: one query serves a round of all."""
+    """Shrink in lock-step the histories by which a law killed mutants of a profile: one query serves a round of all."""
     plain = {kill.law for kill in kills if kill.law is not None and kill.results[kill.law].law.is_plain}
     for name in sorted(plain):
         killed = [kill for kill in kills if kill.law == name]

@@ -1,6 +1,6 @@
-"""Draw the pools of a check: many definitions of many operators under one clock schedule, to share queries.
+"""Draw the pools of a check: many definitions of many operators with one clock schedule, to share queries.
 
-Definitions are drawn too: a run has every value of every option, and every legal pair of values.
+Definitions are drawn too: a run contains every value of every option, and every legal pair of values.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ SCHEDULES = 4
 RERUN = 2
 """The number of those schedules under which histories run again: each definition once for each law."""
 LEAST, MOST = 3, 5
-"""The least and the largest number of batches of pooled histories, without the last batch, which has no records."""
+"""The smallest and the largest number of batches of pooled histories, without the empty last batch."""
 
 
 class Planned(NamedTuple):
-    """A sample whose histories are still to be drawn.
+    """A sample whose histories haven't been drawn.
 
     Attributes:
-        sample: The sample, still without histories.
-        draw: Draws them.
+        sample: The sample without histories.
+        draw: Draws the histories.
     """
 
     sample: Sample
@@ -58,18 +58,18 @@ def pools_on_spark(
 def plan_pools(
     registrations: Sequence[Registration], histories: int, seed: int, records: int = RECORDS, all_laws: bool = False
 ) -> list[list[Planned]]:
-    """Plan the samples whose histories share queries, pool by pool; the same for the same seed.
+    """Plan the samples whose histories share queries, pool by pool; the same seed plans the same samples.
 
     Definitions and schedules are drawn at once, a pool's histories in its turn. Each definition is in several pools of
-    random histories, and so under several schedules.
+    random histories, with several schedules.
 
     Args:
         registrations: The operators.
-        histories: The number of histories of each operator over all definitions and pools; a definition has at least
-            one in each of its pools.
+        histories: The number of histories of each operator over all definitions and pools; each of a definition's pools
+            contains at least one.
         seed: The seed of the draws.
         records: The number of records in a history.
-        all_laws: Whether there is a pool in which nothing is late, for the laws that need it.
+        all_laws: Whether to add a pool without late data, for the laws that need it.
     """
     by_clock: list[PooledDefinition] = []
     others: list[PooledDefinition] = []
@@ -83,10 +83,10 @@ def plan_pools(
             (by_clock if one.by_clock(one.declare(options)) else others).append(
                 PooledDefinition(one, options, share, options == alone)
             )
-        # The reference is asked about these too: so Spark must emit what it emits under them.
+        # The reference runs these definitions too, and Spark must emit the same output.
         timely += [PooledDefinition(one, options, share, False) for options in in_time(one)]
     pools = []
-    # Histories that need no clock ride along under a clock if they can: that saves the queries of pools of their own.
+    # Histories that need no clock share a pool with a clock if possible, which saves separate queries.
     along = [one for one in others if by_clock and not one.registration.is_staged]
     standing = [one for one in others if not by_clock or one.registration.is_staged]
     batches = 1 + random.Random(seed_for(seed, "batches")).randint(LEAST, MOST)
@@ -114,11 +114,11 @@ def plan_pools(
 
 
 def draw_ways(number: int, batches: int, seed: int) -> dict[str, Sequence[RunOptions]]:
-    """Draw how a pool is run again for each law in turn; the same for the same seed.
+    """Draw the second runs of a pool for each law in turn; the same seed draws the same runs.
 
     Args:
         number: The number of the pool.
-        batches: The number of its batches, four or more; the last has no records.
+        batches: The number of its batches, at least four; the last batch contains no records.
         seed: The seed of the draws.
     """
     generator = random.Random(seed)
@@ -127,13 +127,13 @@ def draw_ways(number: int, batches: int, seed: int) -> dict[str, Sequence[RunOpt
 
 
 class PooledDefinition(NamedTuple):
-    """A definition that rides in pools.
+    """A definition in pools.
 
     Attributes:
         registration: The operator.
-        options: Its options.
+        options: The operator's options.
         histories: The number of its histories in all pools.
-        is_first: Whether some of its histories are run alone: so it is for a profile of each operator.
+        is_first: Whether some of its histories run alone, as for one profile of each operator.
     """
 
     registration: Registration
@@ -143,14 +143,14 @@ class PooledDefinition(NamedTuple):
 
 
 def asked_alone(registrations: Sequence[Registration], seed: int) -> list[str]:
-    """Draw the operators that the law *packing* is asked of, for it needs queries for each: the same for the same seed.
+    """Draw the operators for the law *packing*, because each costs queries; the same seed draws the same operators.
 
     Args:
         registrations: The operators of a check that share queries.
         seed: The seed of the draws.
 
     Returns:
-        The names of one operator in stages and one without, of those that there are.
+        The names of an operator in stages and of an operator without, if they exist.
     """
     groups = [[one.name for one in registrations if one.is_staged is staged] for staged in (True, False)]
     return [random.Random(seed_for(seed, "asked alone")).choice(group) for group in groups if group]
@@ -162,13 +162,13 @@ def definitions_drawn(registration: Registration, seed: int) -> list[Options]:
 
 
 def in_time(registration: Registration) -> list[Options]:
-    """Return the options under which nothing is late, of definitions that depend on the clock."""
+    """Return the options without late data, of definitions that depend on the clock."""
     options = [without_late_data(registration, profile) for profile in registration.without_late_data]
     return [one for one in options if registration.by_clock(registration.declare(one))]
 
 
 def histories_in_pools(registration: Registration, definitions: Sequence[Options], histories: int) -> int:
-    """Count the histories of an operator that `pools_on_spark` draws for these definitions, under all clocks."""
+    """Count the histories of an operator that `pools_on_spark` draws for these definitions, with all clocks."""
     by_clock = [registration.by_clock(registration.declare(one)) for one in definitions]
     ride_along = any(by_clock) and not registration.is_staged
     pools = [SCHEDULES if one or ride_along else 1 for one in by_clock] + [SCHEDULES] * len(in_time(registration))
@@ -193,7 +193,7 @@ def _planned(
     one, options, histories, is_first = definition
     own = seed_for(seed, f"{number} {one.name} {sorted(options.items())} in a pool")
     declared = one.declare(options)
-    # One pool is enough: reading the state takes time.
+    # One pool is enough, because reading the state takes time.
     empties = not number and not one.bounds_state(declared) and bool(one.tables_stored(declared))
     sample = Sample(
         one,
@@ -212,13 +212,13 @@ def _planned(
 
 
 def long_after_all(clock: int, definitions: Sequence[tuple[Registration, Options]]) -> int:
-    """Return a clock (ms) by which every definition has closed all windows and forgotten all state."""
+    """Return a clock (ms) at which every definition has closed all windows and removed all state."""
     horizon = max((horizon_of(one, options) for one, options in definitions), default=0)
     return clock + LONG_AFTER_MS + 2 * horizon
 
 
 def _without_late_data(registrations: Sequence[Registration], count: int, seed: int, records: int) -> list[Planned]:
-    """Plan histories in which nothing is late, under a clock that stands still."""
+    """Plan histories without late data, with a constant clock."""
     definitions = [
         (one, profile, without_late_data(one, profile)) for one in registrations for profile in one.without_late_data
     ]
@@ -249,9 +249,9 @@ def _drawn(
     records: int,
     empties: bool = False,
 ) -> list[History]:
-    """Draw histories whose last batch has no records.
+    """Draw histories whose last batch contains no records.
 
-    Some have records without a key. With `empties`, some end with every row of their tables deleted.
+    Some contain records without a key. With `empties`, some end with every row of their tables deleted.
     """
     *before, after = schedule
     nulls = count // 8 or int(seed % 8 == 0)

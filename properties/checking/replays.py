@@ -1,4 +1,4 @@
-"""Replay saved counterexamples: the check that found a counterexample replays it, by the law that it broke."""
+"""Replay saved counterexamples: the check that found a counterexample replays it, by the broken law."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..witnesses.spark.witness import QueryWitness
 from .running import OnStep
 
 Replayed: TypeAlias = tuple[Counterexample[History], Comparison]
-"""A counterexample, with the law that replayed it, and the comparison; without differences the law holds."""
+"""A counterexample, with the law of its replay, and the comparison; without differences, the law holds."""
 
 
 def replay(
@@ -26,15 +26,15 @@ def replay(
     progress: OnStep,
     witness: QueryWitness = OWN,
 ) -> Iterator[Replayed]:
-    """Replay saved counterexamples, law by law, together where they may share a query.
+    """Replay saved counterexamples, law by law, in shared queries where possible.
 
-    On Spark, the changelog law replays a counterexample whose own law can't be asked again; otherwise `progress` is
-    called with the reason why it isn't replayed.
+    On Spark, the changelog law replays a counterexample whose own law can't be rechecked; otherwise `progress` is
+    called with the reason.
 
     Args:
-        saved: The counterexamples, as a store returns them.
+        saved: The counterexamples from a store.
         laws: The laws of the check, by name.
-        subject: What is checked: `spark` or `reference`.
+        subject: The subject of the check: `spark` or `reference`.
         progress: Called with the name of each step before it starts.
         witness: Runs on Spark.
 
@@ -63,11 +63,11 @@ def replay(
 
 
 def _law_of(saved: Counterexample[History], laws: Mapping[str, Law], subject: Subject) -> str:
-    """Return the law that the counterexample broke, or on Spark, if that law can't be asked, the nearest law."""
+    """Return the law that the counterexample broke, or on Spark, if that law can't be rechecked, the nearest law."""
     has_schedule = saved.history.has_schedule
     asked = saved.law in laws and (saved.law == "schedules") == has_schedule
     if saved.law in laws and laws[saved.law].needs_original and saved.original is None:
-        asked = False  # saved by an earlier version, without it
+        asked = False  # saved by an earlier version without the field
     if asked or subject != "spark":
         return saved.law
     return "schedules" if has_schedule else "changelog"
@@ -77,7 +77,7 @@ def _asked(law: Law, of_law: Sequence[Counterexample[History]], witness: QueryWi
     if law.needs_original:
         comparisons = [law.recheck([one.case], witness)[0] for one in of_law]
     else:
-        # Different names: they share a cohort.
+        # Different names, because they share a cohort.
         cases = [Case(replace(one.history, name=f"saved {number}"), way=one.way) for number, one in enumerate(of_law)]
         comparisons = law.recheck(cases, witness)
     for one, comparison in zip(of_law, comparisons, strict=True):
@@ -103,5 +103,5 @@ def _alone(
 
 
 def _by(law: Law, saved: Counterexample[History]) -> Counterexample[History]:
-    """Return a counterexample as one of the law that was asked, without fields that only another law uses."""
+    """Return a counterexample as one of the replaying law, without fields that only another law uses."""
     return saved if law.name == saved.law else replace(saved, law=law.name, original=None, way=None)

@@ -21,18 +21,18 @@ class Report:
         operator: The operator's name.
         results: The result of each law.
         seed: The seed of the first round.
-        found: The counterexamples, with the folders that they were written to.
-        histories: The number of histories that were run, variants included.
-        queries: The number of streaming queries, shared queries included.
-        seconds: The time that it took.
+        found: The counterexamples, with their folders.
+        histories: The number of executed histories, including variants.
+        queries: The number of streaming queries, including shared queries.
+        seconds: The duration of the check (s).
         covered: The number of drawn histories that met each goal of the operator.
-        not_checked: The reason why the operator isn't asked a law, by the law's name.
+        not_checked: The reason why a law doesn't apply to the operator, by the law's name.
         subject: The checked part of the operator: `on Spark`, a mutant there, or `the reference`.
-        only: The names of the laws that alone are asked; empty for all laws.
-        all_laws: Whether Spark is asked the laws too that are asked of the reference otherwise.
+        only: The names of the only laws to check; empty: all laws.
+        all_laws: Whether Spark is also checked by the laws that otherwise only the reference is checked by.
         beside_reference: Whether the reference is checked too.
         is_whole: Whether every sample of the first round has been judged.
-        rounds: The number of rounds begun, each with a seed of its own: the last round's seed plus 1.
+        rounds: The number of started rounds, each with its own seed: the last round's seed plus 1.
     """
 
     operator: str
@@ -61,7 +61,7 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of all laws that could be asked."""
+        """The worst verdict of all laws that were checked."""
         return worst(result.verdict for result in self.results if not result.skipped)
 
     @property
@@ -71,7 +71,7 @@ class Report:
 
     @property
     def divergences(self) -> Counter[str]:
-        """The number of histories whose answer is explained by each named divergence of Kafka Streams."""
+        """The number of histories explained by each named divergence of Kafka Streams."""
         return sum((result.divergences for result in self.results), Counter())
 
     def result(self, law: str) -> LawResult:
@@ -80,7 +80,7 @@ class Report:
 
     @property
     def checked(self) -> Checked:
-        """Return the report as plain data, whole or as far as the check came."""
+        """Return the report as plain data, complete or up to an interruption."""
         named = ", ".join(f"{name} {count:,}" for name, count in self.divergences.most_common())
         left_out = [LawCount(law, "", (), "not checked", why=why) for law, why in sorted(self.not_checked.items())]
         return Checked(

@@ -1,4 +1,4 @@
-"""The rounds of a check: the first one is the whole gate; further ones go on with other seeds until the time is up."""
+"""The rounds of a check: the first round is the complete gate; further rounds use other seeds until the time is up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .report import Report
 RECORDS = HistorySettings.arrivals
 """The number of records in a history of the first round."""
 MORE_RECORDS, MOST_RECORDS = 5, 60
-"""The number of records that each further round adds to a history, and the most records of a history."""
+"""The number of records that each further round adds to a history, and the largest number of records of a history."""
 
 
 class TimeIsUp(Exception):
@@ -21,12 +21,12 @@ class TimeIsUp(Exception):
 
 @dataclass
 class Work:
-    """The progress of a round by operator, in steps: a run of a sample, or a share of a pool's run in one way.
+    """The progress of a round by operator, in steps: a run of a sample, or a share of a pool's run.
 
     Attributes:
-        shown: Called with an operator, its steps done and all its steps, whenever they change.
+        shown: Called with an operator, its finished steps and all its steps, after each change.
         steps: The number of steps by operator.
-        done: The number of steps done by operator.
+        done: The number of finished steps by operator.
     """
 
     shown: Callable[[str, float, float], None] = lambda operator, done, steps: None
@@ -34,13 +34,13 @@ class Work:
     done: dict[str, float] = field(default_factory=dict)
 
     def expect(self, steps: Mapping[str, float]) -> None:
-        """Begin a round with a number of steps for each operator."""
+        """Start a round with a number of steps for each operator."""
         self.steps, self.done = steps, {}
         for operator in steps:
             self.did(operator, 0)
 
     def did(self, operator: str, steps: float = 1) -> None:
-        """Count steps of an operator, or a share of a step, as done."""
+        """Count steps of an operator, or a share of a step, as finished."""
         self.done[operator] = self.done.get(operator, 0) + steps
         self.shown(operator, self.done[operator], self.steps.get(operator, 0))
 
@@ -51,9 +51,9 @@ class Round:
 
     Attributes:
         number: Its number, from 0.
-        is_over: Whether the time is up: a further round ends then; the first round is always finished.
-        work: Counts the steps done.
-        found: Called with a report that has a new counterexample, and again once that is asked again and shrunk.
+        is_over: Whether the time is up: a further round then ends; the first round is always finished.
+        work: Counts the finished steps.
+        found: Called with a report after each new counterexample, and again after its recheck and shrinking.
     """
 
     number: int = 0
@@ -63,7 +63,7 @@ class Round:
 
     @property
     def records(self) -> int:
-        """The number of records in a history, without null keys and clock advances: more from round to round."""
+        """The number of records in a history, without null keys and clock advances, which grows from round to round."""
         return min(RECORDS + MORE_RECORDS * self.number, MOST_RECORDS)
 
     @property
@@ -72,10 +72,10 @@ class Round:
         return self.number == 0
 
     def go_on(self) -> None:
-        """Check between two steps that there is time for another step.
+        """Check between two steps whether time remains for another step.
 
         Raises:
-            TimeIsUp: There is no time.
+            TimeIsUp: No time remains.
         """
         if not self.is_first and self.is_over():
             raise TimeIsUp
@@ -83,11 +83,11 @@ class Round:
 
 @dataclass
 class Budget:
-    """The time that a check has.
+    """The time of a check.
 
     Attributes:
-        minutes: The length of the check; None for one round, however long that takes.
-        clock: Returns the time, in seconds.
+        minutes: The length of the check (min); None: a single round of any length.
+        clock: Returns the time (s).
     """
 
     minutes: float | None = None
@@ -98,7 +98,7 @@ class Budget:
 
     @property
     def elapsed(self) -> float:
-        """The time passed, in seconds."""
+        """The elapsed time (s)."""
         return self.clock() - self._started
 
     def is_over(self) -> bool:

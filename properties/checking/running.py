@@ -19,19 +19,19 @@ OnStep: TypeAlias = Callable[[str], None]
 AnyRun: TypeAlias = Run | StagedRun | ReferenceRun | TypedRun
 
 SHARE_WITH_VARIANTS, OF_MUTANTS = 6, 2
-"""A sixth of a random sample's histories have variants, half of them if mutants run; without late data all have."""
+"""A sixth of a random sample's histories get variants, or half of them for mutants; without late data all do."""
 SHARE_OF_REFERENCE = 5
-"""A fifth of the histories of a profile have variants for the reference; all others of the reference's have."""
+"""A fifth of the histories of a profile get variants for the reference; all its other histories do."""
 
 
 def run_sample(
     sample: Sample, laws: Sequence[Law], seed: int, witnesses: Sequence[QueryWitness], progress: OnStep
 ) -> Iterator[AnyRun]:
-    """Run a sample once for all subjects together, and yield each one's share.
+    """Run a sample once for all subjects together, and yield each subject's share.
 
     Args:
         sample: The sample.
-        laws: The laws; laws that are asked of the sample may add variants of its histories.
+        laws: The laws; laws that apply to the sample may add variants of its histories.
         seed: The seed of the variants.
         witnesses: The witness of each subject.
         progress: Called with the name of each step before it starts.
@@ -54,13 +54,13 @@ def run_sample(
 
 
 def cohort_run(sample: Sample, laws: Sequence[Law], seed: int, witnesses: Sequence[QueryWitness]) -> CohortRun:
-    """Return a sample with the variants that laws ask for, and its runner; arguments as in `run_sample`."""
+    """Return a sample with its laws' variants, and its runner; arguments as in `run_sample`."""
     variants = variants_of(sample, laws, seed, SHARE_WITH_VARIANTS if len(witnesses) == 1 else OF_MUTANTS)
     return CohortRun(sample, variants, [_of_kind(sample, one) for one in witnesses])
 
 
 def variants_of(sample: Sample, laws: Sequence[Law], seed: int, share: int) -> list[Variant]:
-    """Return the variants that the laws ask for: of 1 in `share` histories of a profile, and of all other histories."""
+    """Return the laws' variants: of 1 in `share` histories of a profile, and of all other histories."""
     asked = [law for law in laws if isinstance(law, VariantLaw) and law.is_asked_of(sample)]
     varied = range(len(sample.histories))
     if sample.kind is Kind.RANDOM:

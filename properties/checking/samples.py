@@ -1,4 +1,4 @@
-"""Draw the samples that an operator is checked on: histories for each of its profiles, and the goals they cover."""
+"""Draw the samples for an operator's check: histories for each of its profiles, and the goals that they cover."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ from ..registration.registration import Options, Registration
 from .rounds import RECORDS
 
 STANDING = (SCHEDULE[-1],) * len(SCHEDULE)
-"""A clock (ms) that stands still, for histories in which nothing may be late."""
+"""A constant clock (ms), for histories without late data."""
 LONG_AFTER_MS = 500
 SHORT = (60, 75, 90)
-"""The clock (ms) of histories in queries of their own: before a batch that may be repeated, in it, and after it."""
+"""The clock (ms) of histories in their own queries: before a batch that may be repeated, in it, and after it."""
 IN_COLUMNS = 50
-"""The most histories that are checked in each layout of columns."""
+"""The largest number of histories in each layout of columns."""
 ON_NATIVE = 250
-"""The most histories of a profile on Spark's own operator; 60 are enough to cover each of its goals."""
+"""The largest number of histories of a profile on Spark's own operator; 60 are enough to cover all its goals."""
 BATCHES_OF_NATIVE = 4
-"""The number of batches on Spark's own operator, before the last: each is followed by one without data."""
+"""The number of batches on Spark's own operator, before the last; a batch without data follows each."""
 SHARE_OF_DEFINITIONS = 4
-"""A quarter of a reference's histories are of drawn definitions, the others of profiles."""
+"""A quarter of a reference's histories belong to drawn definitions, the others to profiles."""
 SHARE_IN_TIME = 4
-"""A quarter more, of the profiles in which nothing is late."""
+"""An additional quarter, of the profiles without late data."""
 SHARE_EMPTIED = 4
 """A quarter of the histories of tables end with all rows deleted."""
 SCHEDULED_RECORDS = 6
-"""The most records in a history with a schedule of delivery."""
+"""The largest number of records in a history with a schedule of delivery."""
 SCHEDULED_STEPS = 10
-"""The most records and deliveries in such a history: all histories step together, and a step costs three batches."""
+"""The largest number of records and deliveries in such a history: a step of all histories costs three batches."""
 
 
 Draw: TypeAlias = Callable[[], Sample]
-"""Draws a sample: drawing takes a while, and the number of samples is known before."""
+"""Draws a sample: drawing is slow, and the number of samples is known before."""
 
 
 def plan_on_spark(registration: Registration, histories: int, seed: int, all_laws: bool = False) -> list[Draw]:
-    """Plan the samples of an operator for its check on Spark; the same for the same seed.
+    """Plan the samples of an operator for its check on Spark; the same seed plans the same samples.
 
     Args:
         registration: The operator.
         histories: The number of histories over all profiles; samples of other kinds are smaller.
         seed: The seed of the draws.
-        all_laws: Whether Spark's own operator is asked of every profile, rather than of one in turn.
+        all_laws: Whether Spark's own operator runs every profile, rather than one profile in turn.
     """
     profiles = registration.profiles
     small = max(1, round(histories / 20))
@@ -92,10 +92,10 @@ def plan_of_their_own(registration: Registration, histories: int, seed: int, all
 
 
 def random_sample(registration: Registration, profile: str, count: int, seed: int) -> Sample:
-    """Draw histories of a profile, under a clock that can meet all its coverage goals.
+    """Draw histories of a profile, with a clock that can meet all its coverage goals.
 
-    If the operator doesn't depend on the clock, it stands still, so that variants may share the sample's query. If the
-    definition bounds the state, the histories end with a batch long after them.
+    If the operator doesn't depend on the clock, the clock is constant, so that variants may share the sample's query.
+    If the definition bounds the state, the histories end with a batch long after them.
 
     Args:
         registration: The operator.
@@ -130,7 +130,7 @@ def random_sample(registration: Registration, profile: str, count: int, seed: in
 
 
 def sample_without_late_data(registration: Registration, profile: str, count: int, seed: int) -> Sample:
-    """Draw histories of a profile in which nothing is late, each with a batch long after it; as `random_sample`."""
+    """Draw histories of a profile without late data, each with a batch long after it; as `random_sample`."""
     options = without_late_data(registration, profile)
     own = seed_for(seed, f"{registration.name} {profile}, without late data on Spark")
     drawn = [long_after(one, registration) for one in _drawn(registration, options, STANDING, count, own)]
@@ -148,9 +148,9 @@ def retention_sample(registration: Registration, profile: str, count: int, seed:
 
 
 def native_sample(registration: Registration, profile: str, count: int, seed: int) -> Sample:
-    """Draw at most `ON_NATIVE` histories that Spark's own operator can serve, each with a batch long after it.
+    """Draw at most `ON_NATIVE` histories that Spark's own operator accepts, each with a batch long after it.
 
-    Arguments as in `random_sample`.
+    The arguments are those of `random_sample`.
     """
     count = min(ON_NATIVE, count)
     assert registration.native is not None
@@ -185,7 +185,7 @@ def scheduled_of(histories: int) -> int:
 
 
 def scheduled_in(steps: int, history: History, seed: int) -> History:
-    """Return a history with a random schedule of delivery; if it is too long, without its last records."""
+    """Return a history with a random schedule of delivery; without its last records if it is too long."""
     by_schedule = scheduled(history, random.Random(seed_for(seed, history.to_text())))
     while len(by_schedule.lines) > steps:
         history = history.with_lines(history.records[:-1])
@@ -194,7 +194,7 @@ def scheduled_in(steps: int, history: History, seed: int) -> History:
 
 
 def columns_sample(registration: Registration, asked: InLayout, count: int, seed: int) -> Sample:
-    """Draw histories for a layout of columns, null keys among them if it has any; as `random_sample`."""
+    """Draw histories for a layout of columns, including null keys if the layout has any; as `random_sample`."""
     asked = in_turn(asked, seed_for(seed, registration.name))
     layout = asked.layout
     own = seed_for(seed, f"{registration.name} {asked.profile}")
@@ -207,8 +207,8 @@ def columns_sample(registration: Registration, asked: InLayout, count: int, seed
 def plan_of_reference(registration: Registration, histories: int, seed: int, records: int = RECORDS) -> list[Draw]:
     """Plan the samples of an operator for the check of its reference; arguments as in `plan_on_spark`.
 
-    Each profile has a sample; 1 in `SHARE_OF_DEFINITIONS` histories is of a further definition. Beside these there are
-    1 in `SHARE_IN_TIME` in which nothing is late.
+    Each profile gets a sample; 1 in `SHARE_OF_DEFINITIONS` histories belongs to a drawn definition. In addition, 1 in
+    `SHARE_IN_TIME` contains no late data.
     """
     of_definitions = round(histories / SHARE_OF_DEFINITIONS)
     in_time = max(1, round(histories / SHARE_IN_TIME / max(1, len(registration.without_late_data))))
@@ -233,8 +233,8 @@ def reference_sample(
 def definitions_sample(registration: Registration, count: int, seed: int, records: int = RECORDS) -> Sample:
     """Draw histories of drawn definitions, each with a kind of values and a set of keys; as `random_sample`.
 
-    A definition has at least one history. Some are under stream time, some under a clock that heartbeats move, some
-    under a clock that records move; half of them may have null keys.
+    A definition gets at least one history. Some histories have stream time, some a clock that heartbeats move, some a
+    clock that records move; half of them may contain null keys.
     """
     name, drawn = registration.name, list[History]()
     definitions = draw_definitions(registration, 1, seed_for(seed, f"{name} options"))
@@ -251,7 +251,7 @@ def definitions_sample(registration: Registration, count: int, seed: int, record
 
 
 def in_time_sample(registration: Registration, profile: str, count: int, seed: int, records: int = RECORDS) -> Sample:
-    """Draw histories of a profile in which nothing is late, of any values and keys, for the laws of the reference."""
+    """Draw histories of a profile without late data, with any values and keys, for the laws of the reference."""
     options = without_late_data(registration, profile)
     own = seed_for(seed, f"{registration.name} {profile}, in time")
     drawn: list[History] = []
@@ -262,16 +262,16 @@ def in_time_sample(registration: Registration, profile: str, count: int, seed: i
 
 
 def without_late_data(registration: Registration, profile: str) -> Options:
-    """Return the options of a profile, changed so that nothing is late."""
+    """Return the options of a profile, changed to exclude late data."""
     return {**registration.profiles[profile], **registration.without_late_data[profile]}
 
 
 def drawn_under(
     registration: Registration, options: Options, quarter: int, seed: int, records: int = RECORDS
 ) -> Iterator[History]:
-    """Draw histories by quarters: under the batch clock or stream time, without and with null keys.
+    """Draw histories by quarters: with the batch clock or stream time, without and with null keys.
 
-    Histories under the batch clock have one schedule, on which the definition's neighbours differ; but in every other
+    Histories with the batch clock share a schedule, on which the definition's neighbours differ; but in every second
     history records move the clock. Records without a key may be far ahead of that clock.
     """
     name = registration.name
@@ -288,7 +288,7 @@ def drawn_under(
 
 
 def long_after(history: History, registration: Registration) -> History:
-    """Return the history with one more batch, by which the clock has closed all windows and passed all state."""
+    """Return the history with an additional batch, by which the clock has closed all windows and passed all state."""
     after = ClockAdvance(clock_schedule(history)[-1] + LONG_AFTER_MS + 2 * horizon_of(registration, history.options))
     return history.with_lines([*history.lines, CUT, after])
 
@@ -300,7 +300,7 @@ def some_emptied(histories: Sequence[History], seed: int) -> list[History]:
 
 
 def horizon_of(registration: Registration, options: Options) -> int:
-    """Return the time (ms) behind the clock at which nothing of a definition is open or stored any more."""
+    """Return the time (ms) behind the clock at which a definition keeps nothing open or stored."""
     definition = registration.declare(options)
     return registration.domain.lateness_horizon(definition) + int(getattr(definition, "retention_ms", 0))
 

@@ -1,6 +1,7 @@
 """Shrink an operator's history: its size, and its candidates, which all keep its heartbeats.
 
-If the heartbeats give a clock schedule, the candidates share a cohort, also with those of other histories under it.
+If the heartbeats give a clock schedule, the candidates share a cohort, also with other histories' candidates for that
+schedule.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..generators.simpler import key_size, simpler_keys, simpler_values, simples
 from ..registration.registration import registration_of
 
 IN_TWO_STEPS = 2000
-"""The most candidates of a round that are two steps simpler."""
+"""The largest number of a round's candidates after two simplification steps."""
 InBatch = tuple[int, Record]
 """The index of a batch, and a record in it."""
 
@@ -38,9 +39,9 @@ def size(history: History) -> tuple[int, int, int, int, int, int, str]:
 
 
 def without_clock_advances(history: History) -> History:
-    """Return the history as a person would write it: no clock advances, no cut at its ends.
+    """Return the history in a person's style: no clock advances, no cut at its ends.
 
-    Its own records move the clock, so it may behave differently: it counts only if it fails too.
+    Its own records move the clock, so it may behave differently; it counts only if it fails too.
     """
     batches = record_batches(history)
     while batches and not batches[-1]:
@@ -89,7 +90,7 @@ def _candidates(history: History, thorough: bool) -> Iterator[History]:
 
 
 def _in_two_steps(history: History, thorough: bool) -> Iterator[History]:
-    """Yield the history one step simpler, in each way; unless thorough, then two steps: that saves a round in three."""
+    """Yield the history after each simplification step; unless thorough, also after two, which saves 1/3 of rounds."""
     once = [*_candidates(history, thorough)]
     yield from once
     if not thorough:
@@ -99,13 +100,13 @@ def _in_two_steps(history: History, thorough: bool) -> Iterator[History]:
 
 _IN_STEPS, _IN_TWO_STEPS = Shrinker(size, _candidates), Shrinker(size, _in_two_steps)
 shrink_together = _IN_STEPS.shrink_together
-"""Of many histories at once: their candidates share a query, and two steps would be too many."""
+"""With many histories at once, their candidates share a query, and two steps would be too many."""
 
 
 def shrink(
     history: History, fails: Callable[[Sequence[History]], Sequence[bool]], rounds: int = 8, at_once: int = 0
 ) -> History:
-    """Return the smallest history found that fails; as `Shrinker.shrink`, two steps a round if it may try them all."""
+    """Return the smallest failing history found; as `Shrinker.shrink`, two steps a round if all can be tried."""
     return (_IN_STEPS if at_once else _IN_TWO_STEPS).shrink(history, fails, rounds, at_once)
 
 
@@ -138,7 +139,7 @@ def _simpler(number: int, record: Record, schedule: Sequence[int]) -> Iterator[I
 class _Contents:
     """The keys and values of a history's records, and their simplifications.
 
-    A key that values name (a foreign key, a group) changes together with all records that have it.
+    A key in values (a foreign key, a group) changes together with all records that have it.
     """
 
     def __init__(self, history: History) -> None:
@@ -147,7 +148,7 @@ class _Contents:
         self.renamed = registration.domain.renamed
 
     def simpler(self, records: Sequence[InBatch]) -> Iterator[list[InBatch]]:
-        """Yield the records with simpler values, in all records or in one; and with simpler keys, likewise."""
+        """Yield the records with simpler values, in all records or in one; and likewise with simpler keys."""
         yield [(number, self._valued(record, simplest_value(record.value))) for number, record in records]
         for index, (number, record) in enumerate(records):
             for value in simpler_values(record.value):

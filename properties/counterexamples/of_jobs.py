@@ -238,7 +238,7 @@ class JobStore(Store):
         )
 
     def _saved(self, one: Counterexample[JobHistory], report: str) -> tuple[list[str], Path | None]:
-        """Save a counterexample and its report; return where it is, with the examples to paste, and the folder."""
+        """Save a counterexample and its report; return its text with path and examples to paste, and the folder."""
         lines, path, shown = [""], None, pasted(one.history, one.sources)
         check = "check_job"
         if one.history.variation:

@@ -97,7 +97,7 @@ class FolderStore(Store):
             and known.mutant in (None, mutant)
             and (subject == "reference" or known.history.clock == "batch")
         }
-        return list(by_content.values())  # a counterexample saved by an earlier version and again counts once
+        return list(by_content.values())  # equal counterexamples of two versions count once
 
 
 def saved(folder: Path, operator: str) -> Iterator[Counterexample[History]]:
@@ -139,7 +139,7 @@ def _read(path: Path, operator: str) -> Counterexample[History]:
     del fields["operator"]
     original = replace(read_history(path / ORIGINAL), name="original") if fields.pop("original") else None
     try:
-        way = None if content.get("way") is None else run_options(content["way"])  # an earlier version saved none
+        way = None if content.get("way") is None else run_options(content["way"])  # no metadata in an earlier version
     except BadInput as error:
         raise BadInput(f"{path / METADATA}: way: {error}; write it as it was") from None
     return Counterexample(history=history, **fields, original=original, way=way, folder=path)

@@ -10,7 +10,7 @@ from ..generators.columns.model import JobHistory, Source
 from .tables import BatchWatermarks, grid
 
 MOST_ROWS, MOST_TIMES = 24, 10
-"""The most rows and different times of a history with a timeline: a larger timeline would be unreadable."""
+"""The largest number of rows and different times in a timeline: a larger timeline would be unreadable."""
 ROW, BEHIND, WATERMARK = "●", "○", "┊"
 
 

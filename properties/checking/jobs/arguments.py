@@ -1,4 +1,4 @@
-"""The arguments of the check of a job, refused before Spark is started where no check can be made of them."""
+"""The arguments of a job's check; invalid arguments are refused before Spark starts."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ LARGEST_SEED = 10**18
 
 
 def check_arguments(histories: int, seed: int = 0, seconds: float = 1, out_of_order: Duration | None = None) -> None:
-    """Refuse numbers and durations of the right types of which no check can be made.
+    """Refuse numbers and durations that have the right type but make no check possible.
 
     Raises:
-        BadInput: One is out of its range.
+        BadInput: A number or duration is out of its range.
     """
     if not (fits(histories, int) and 1 <= histories <= MOST):  # check_witness is called without `checked`
         raise BadInput(f"histories is {short(histories)}: give a whole number from 1 to {MOST:,}; 300 is a good one")
@@ -54,15 +54,15 @@ def check_arguments(histories: int, seed: int = 0, seconds: float = 1, out_of_or
 
 
 HISTORIES = 300
-"""The number of histories of a check, unless the caller says."""
+"""The default number of histories of a check."""
 ALONE_HISTORIES = 30
-"""The number of histories that are asked for if each runs in a query of its own, unless the caller says."""
+"""The default number of histories if each runs in its own query."""
 LEAST_SHARE = 0.5
-"""The least share of them: if fewer ran until `seconds` were up, they show nothing."""
+"""The smallest share of these histories for a verdict: fewer before `seconds` are up are inconclusive."""
 
 
 class Described(TypedDict, total=False):
-    """How a job runs, and how its result is compared: the keyword arguments of `Job`."""
+    """The run options and the comparison of a job: the keyword arguments of `Job`."""
 
     mode: Annotated[Mode | None, None]
     trigger: Annotated[Trigger, "default"]
@@ -78,7 +78,7 @@ class Described(TypedDict, total=False):
 
 
 class Drawing(TypedDict, total=False):
-    """Which histories a check draws, runs first and saves: the keyword arguments of its methods."""
+    """The histories that a check draws, runs first and saves: the keyword arguments of its methods."""
 
     histories: Annotated[int | None, None]
     seed: Annotated[int, 0]
@@ -98,11 +98,11 @@ class GivenOfUpgrade(Given, total=False):
 
 
 SECONDS = 120
-"""The time limit of a job's queries, unless the caller says."""
+"""The default time limit of a job's queries (s)."""
 
 
 def divided(given: Mapping[str, Any]) -> tuple[Described, Drawing]:
-    """Divide the arguments of a check in one call: the job's description, and which histories are asked for."""
+    """Split the arguments of a check in one call into the job's description and the options of its histories."""
     asked = {name: value for name, value in given.items() if name in Drawing.__annotations__}
     described = {name: value for name, value in given.items() if name not in asked}
     return cast("Described", described), cast("Drawing", asked)
@@ -110,22 +110,22 @@ def divided(given: Mapping[str, Any]) -> tuple[Described, Drawing]:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """The options that all checks of a job share.
+    """The common options of all checks of a job.
 
     Attributes:
         runner: Runs the job.
-        inputs: Its inputs.
-        run: Its plain run.
-        seed: The seed that histories are drawn from.
-        unique: The columns that tell the rows of an updated table apart, if they are given.
+        inputs: The job's inputs.
+        run: The job's plain run.
+        seed: The seed of the histories.
+        unique: The columns that identify the rows of an updated table, if given.
         out_of_order: How far out of order rows may be; None: as far as the job's watermarks allow.
-        alone: Whether each history runs in a query of its own.
-        timeouts_us: How long the job's timeouts and timers of processing time are, in microseconds.
-        timers_us: How long its timeouts and timers of event time are, in microseconds.
+        alone: Whether each history runs in its own query.
+        timeouts_us: The durations of the job's timeouts and timers of processing time (µs).
+        timers_us: The durations of its timeouts and timers of event time (µs).
         equality: When two values count as equal.
-        without: The columns of the result that aren't compared.
-        least_alone: The least number of histories, where each runs in a query of its own; fewer are inconclusive.
-        folder: The folder that counterexamples are saved in; None: none is saved.
+        without: The result's columns that aren't compared.
+        least_alone: The minimum number of histories that run in their own queries; fewer are inconclusive.
+        folder: The folder of saved counterexamples; None: none is saved.
     """
 
     runner: Runner
@@ -144,21 +144,21 @@ class CheckOptions:
 
     @property
     def batches(self) -> int:
-        """The number of batches that may have rows, enough for each step that the clock takes by a timeout."""
+        """The number of batches that may contain rows, enough for each step of the clock by a timeout."""
         return max(BATCHES, 2 + 3 * len(self.timeouts_us))
 
 
 def check_options(job: JobOrSink | Script, inputs: Sequence[Input], how: Described, asked: Drawing) -> CheckOptions:
-    """Return the options that all checks of a job share.
+    """Return the common options of all checks of a job.
 
     Args:
         job: The job.
         inputs: Its inputs.
-        how: How it runs and is compared.
-        asked: Which histories are drawn and saved.
+        how: The run options and the comparison.
+        asked: The options of the drawn and saved histories.
 
     Raises:
-        BadInput: An argument is out of range, rows can't be drawn for an input, or a static table is no table.
+        BadInput: An argument is out of range, rows can't be drawn for an input, or a static table is invalid.
     """
     given = cast("Described", {**defaults_of(Described), **how})
     seconds = SECONDS if given["seconds"] is None else given["seconds"]
@@ -181,7 +181,7 @@ def check_options(job: JobOrSink | Script, inputs: Sequence[Input], how: Describ
         seconds=seconds,
     )
     if isinstance(job, Script):
-        runner.declare(run)  # which says what the script's query is
+        runner.declare(run)  # the script determines its query's name
         run = replace(run, mode=given["mode"] or mode_of(job), settings={**job.found.settings, **settings})
         runner = replace(runner, job=job.job)
     plan = runner.declare(run).plan if timeouts_us else Plan()
@@ -209,10 +209,10 @@ def check_options(job: JobOrSink | Script, inputs: Sequence[Input], how: Describ
 
 
 def _timeouts_us(timeouts: Sequence[Duration], inputs: Sequence[ResolvedInput]) -> list[int]:
-    """Return the lengths of timeouts, in microseconds.
+    """Return the durations of timeouts (µs).
 
     Raises:
-        BadInput: No history can have batches, or rows, so far apart.
+        BadInput: Batches, or rows, can't be that far apart in a history.
     """
     grain_us = max(1_000, grain_of(inputs))
     found = []
@@ -233,7 +233,7 @@ def _reads_of(
     """Return the inputs and the static tables of a script.
 
     Raises:
-        BadInput: An input is given beside it.
+        BadInput: An input is given in addition to the script.
     """
     if inputs:
         raise BadInput(f"{script.where} has its inputs in reads=: leave out those that are given beside it")
@@ -256,10 +256,10 @@ def mode_of(script: Script) -> Mode:
 
 
 def oracle_of(expect: Any, job: JobOrSink | None = None) -> Oracle:
-    """Return the oracle that the argument `expect` stands for.
+    """Return the oracle of the argument `expect`.
 
     Raises:
-        BadInput: It stands for none, or for none of this job.
+        BadInput: The argument isn't an oracle, or the oracle doesn't fit this job.
     """
     if isinstance(expect, BatchOracle) and isinstance(expect.job or job, Sink):
         raise BadInput("a Sink can't be run as a batch: give the job without its sink to as_batch(job)")
@@ -287,10 +287,10 @@ def oracle_of(expect: Any, job: JobOrSink | None = None) -> Oracle:
 def runner_of(
     job: JobOrSink, inputs: Sequence[Input], seed: int, static: Mapping[str, Any] | None
 ) -> tuple[list[ResolvedInput], Runner]:
-    """Resolve a job's inputs, and make the runner of the job.
+    """Resolve a job's inputs, and create the runner of the job.
 
     Raises:
-        BadInput: An input can't be drawn for, a static table is no table, or two of them have one name.
+        BadInput: An input can't be drawn, a static table is invalid, or two of them share a name.
     """
     if any(needs_spark(getattr(given, "schema", None)) for given in inputs):
         session_of_jobs()
@@ -300,10 +300,10 @@ def runner_of(
 
 
 def static_tables(static: Mapping[str, Any] | None) -> dict[str, pa.Table]:
-    """Return the tables that don't change.
+    """Return the static tables.
 
     Raises:
-        BadInput: One is no table.
+        BadInput: A static table is invalid.
     """
     tables = {}
     for name, table in (static or {}).items():
@@ -320,10 +320,10 @@ def static_tables(static: Mapping[str, Any] | None) -> dict[str, pa.Table]:
 
 
 def settings_of(settings: Mapping[str, str | int] | None) -> dict[str, str]:
-    """Return settings of the Spark session as Spark writes them.
+    """Return settings of the Spark session in Spark's form.
 
     Raises:
-        BadInput: One has characters that no setting has.
+        BadInput: A setting contains invalid characters.
     """
     given = {
         name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in (settings or {}).items()

@@ -1,4 +1,4 @@
-"""The boundary values of a check: values near the constants of a plan and of the code of functions."""
+"""The boundary values of a check: values near the constants in a plan and in the code of functions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .arguments import CheckOptions
 
 
 def with_boundary_values(options: CheckOptions, plan: Plan, oracle: Oracle) -> CheckOptions:
-    """Return the options of a check whose inputs have values around the constants of the job and of the oracle.
+    """Return the options of a check whose inputs include values around the constants of the job and the oracle.
 
     Args:
         options: The options.
-        plan: The job's analyzed plan; of a sink none is known.
+        plan: The job's analyzed plan; empty for a sink, whose plan is unknown.
         oracle: The oracle.
     """
     job = options.runner.job
@@ -39,7 +39,7 @@ def with_boundary_values(options: CheckOptions, plan: Plan, oracle: Oracle) -> C
 
 
 def _code_of(job: JobOrSink | Script, plan: Plan) -> Iterator[Any]:
-    """Yield the job's code, where its plan doesn't show all that it does."""
+    """Yield the job's code, if its plan doesn't show all of its logic."""
     if plan.operators and not (plan.has_function or plan.in_functions):
         return
     yield from _code(job)

@@ -1,4 +1,4 @@
-"""The limits of a check: the coverage goals that are unmet, what was not checked, and the notes on the job's plan."""
+"""The limits of a check: the unmet coverage goals, the unchecked parts, and the notes on the job's plan."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from .verdicts import CheckFailed, Inconclusive
 MIN_HISTORIES = 10
 """Fewer histories are inconclusive."""
 MIN_EXPECTING = 0.05
-"""A smaller share of histories on which a row is expected is inconclusive."""
+"""A smaller share of histories with an expected row is inconclusive."""
 MAX_GOALS_SHOWN = 5
 MAX_SIDES_SHOWN = 8
 _VALUES = "if the job filters, no drawn value passes: list values that do, Input(…, {})"
 
 
 def tell_of_few(histories: int | None) -> None:
-    """Say before a check that it draws too few histories to conform, if so many are asked for."""
+    """Warn before a check if the requested number of histories is too small for *conforms*."""
     if histories is not None and histories < MIN_HISTORIES:
         tell(
             f"histories={histories}: fewer than {MIN_HISTORIES} are inconclusive, unless the job differs on one of them"
@@ -45,16 +45,16 @@ def tell_of_few(histories: int | None) -> None:
 def inconclusive(
     job: str, oracle: str, histories: int, missing: Sequence[str], more: str, seed: int, alone: str = ""
 ) -> Inconclusive:
-    """Return the failure of a check that found no difference and leaves coverage goals unmet.
+    """Return the failure of a check without differences but with unmet coverage goals.
 
     Args:
         job: The job's name.
-        oracle: The oracle that it agrees with.
+        oracle: The oracle that agrees with the job.
         histories: The number of histories.
         missing: The goals, the most important first.
-        more: What may meet them.
-        seed: The seed that the histories were drawn from.
-        alone: A sentence that says why each history ran in a query of its own.
+        more: The advice to meet the goals.
+        seed: The seed of the histories.
+        alone: A sentence with the reason why each history ran in its own query.
     """
     rest = len(missing) - MAX_GOALS_SHOWN
     named = "; ".join([*missing[:MAX_GOALS_SHOWN], *[f"and {rest} more"] * (rest > 0)])
@@ -66,12 +66,12 @@ def inconclusive(
 
 
 def unfinished(job: str, held: Mapping[str, int], unrun: Sequence[str]) -> Inconclusive:
-    """Return the failure of a check of invariants whose time limit ended before each had run.
+    """Return the failure of a check of invariants that reached its time limit before each invariant had run.
 
     Args:
         job: The job's name.
         held: The invariants that held, each with its number of histories.
-        unrun: Those that weren't run.
+        unrun: The invariants that weren't run.
     """
     done = "; ".join(f"{name} ({count} histories)" for name, count in held.items()) or "nothing was run"
     return Inconclusive(
@@ -84,15 +84,15 @@ def unfinished(job: str, held: Mapping[str, int], unrun: Sequence[str]) -> Incon
 def unmet_goals(
     judge: Judge, draws: Draws, variation: Variation, histories: Sequence[JobHistory], expecting: int, least: int = 0
 ) -> list[str]:
-    """Return the coverage goals that a check has left unmet, the most important first.
+    """Return the unmet coverage goals of a check, the most important first.
 
     Args:
         judge: The judge that compared the job with the oracle.
-        draws: How the histories were drawn.
-        variation: How the job's queries were run.
+        draws: The drawer of the histories.
+        variation: The run options of the job's queries.
         histories: The histories.
-        expecting: The number of histories on which a row was expected.
-        least: The least number of histories, if more than usual.
+        expecting: The number of histories with an expected row.
+        least: The minimum number of histories, if larger than usual.
     """
     count, met = len(histories), judge.met
     missing = draws.unmet(histories)
@@ -114,7 +114,7 @@ def unmet_goals(
 
 
 def _other_delays(judge: Judge) -> list[str]:
-    """Return the delays of the watermarks that are expected, and the job's, in words; none if they are the same."""
+    """Return the expected watermark delays and the job's, in words; none if they are equal."""
     expected_us, plan = judge.oracle.watermark_delays_us, judge.declared.plan
     if expected_us is None or not plan.operators:
         return []
@@ -123,7 +123,7 @@ def _other_delays(judge: Judge) -> list[str]:
         if expected_us == by_input:
             return []
         return [", ".join(f"{name} {duration(us)}" for name, us in each.items()) for each in (expected_us, by_input)]
-    # All inputs follow one clock, under which the largest of several delays is the only one that matters.
+    # All inputs follow the same clock, so only the largest of several delays matters.
     both = {*expected_us.values()}, {*plan.delays_us}
     if both[0] - {0} == both[1] - {0}:
         return []
@@ -131,13 +131,13 @@ def _other_delays(judge: Judge) -> list[str]:
 
 
 def _has_unknown_timers(judge: Judge, draws: Draws) -> bool:
-    """Whether a function has timers of event time whose lengths nothing says: no plan shows them."""
+    """Return whether a function uses event-time timers of unknown duration, which no plan shows."""
     by_event_time = judge.declared.plan.by_event_time or judge.met.plan.by_event_time
     return by_event_time and not (draws.options.timers_us or draws.options.timeouts_us or judge.oracle.distances_us)
 
 
 def _unmet_tables(witness: RowsWitness, histories: Sequence[JobHistory]) -> list[str]:
-    """Return a goal for each table that belongs to keys of which no history has one."""
+    """Return a goal for each table with keys that no history contains."""
     if not witness.keyed:
         return []
     columns = key_space(witness.sources).columns
@@ -151,12 +151,12 @@ def _unmet_tables(witness: RowsWitness, histories: Sequence[JobHistory]) -> list
 
 
 def not_checked(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> list[str]:
-    """List the parts that were not checked, each with the way to check it.
+    """List the unchecked parts, each with the way to check it.
 
     Args:
         judge: The judge that compared the job with the oracle.
-        draws: How the histories were drawn.
-        histories: The histories that were run.
+        draws: The drawer of the histories.
+        histories: The executed histories.
     """
     left, met, out_of_order = [], judge.met, draws.options.out_of_order
     if not draws.takes_late:
@@ -189,7 +189,7 @@ def not_checked(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> 
 
 
 def limits(judge: Judge) -> list[str]:
-    """List what limits a verdict, a sentence each: divergences of Spark, columns, sinks, triggers and settings."""
+    """List the limits of a verdict, each as a sentence: divergences of Spark, columns, sinks, triggers and settings."""
     job, met = judge.witness.runner.job, judge.met
     columns = {
         ": without= leaves them out": sorted(judge.without),
@@ -212,23 +212,23 @@ def limits(judge: Judge) -> list[str]:
 
 
 def notes_on(judge: Judge) -> list[str]:
-    """Return the notes on the job of a judge; none if its plan isn't known."""
+    """Return the notes on the job of a judge; none if its plan is unknown."""
     plan = judge.declared.plan if judge.declared.plan.operators else judge.met.plan
     if plan.skeleton is None:
         return []
     columns = {source.name: [*source.wire_schema.names] for source in judge.witness.sources}
     try:
         return [str(note) for note in notes_of(plan.skeleton, _named(plan.skeleton, columns))]
-    except (LookupError, TypeError, ValueError) as error:  # a verdict is no less for it
+    except (LookupError, TypeError, ValueError) as error:  # notes don't weaken a verdict
         return [f"Not noted: what the plan drops, holds back and remembers: {type(error).__name__}: {error}"]
 
 
 def _named(skeleton: Skeleton, columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the names of the inputs by those that a skeleton has for them; without those that are alike."""
+    """Return the names of the inputs by their names in a skeleton, without indistinguishable inputs."""
     sources = {node.name: node for part in skeleton.parts for node in part.walk() if isinstance(node, Scan)}
     named = {}
     for number, source in sources.items():
-        # Behind an input's own columns are those that are computed from them.
+        # An input's own columns come before its computed columns.
         names = [plain(column) for column in source.columns]
         alike = [name for name, own in columns.items() if names[: len(own)] == own]
         if len(alike) == 1:
@@ -238,7 +238,7 @@ def _named(skeleton: Skeleton, columns: Mapping[str, Sequence[str]]) -> dict[str
 
 @contextlib.contextmanager
 def noting(judge: Judge) -> Iterator[None]:
-    """Add the notes on the job to a failure that is raised within it."""
+    """Add the notes on the job to a failure that is raised within the block."""
     __tracebackhide__ = True
     try:
         yield
@@ -248,7 +248,7 @@ def noting(judge: Judge) -> Iterator[None]:
 
 
 def _unreached(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> list[str]:
-    """Return the sides of the job's comparisons that no drawn row is on, in words."""
+    """Return the sides of the job's comparisons that no drawn row reaches, in words."""
     sides = unreached(_compares(judge), draws.inputs, histories, keys=judge.witness.alone)
     rest = len(sides) - MAX_SIDES_SHOWN
     return [*sides[:MAX_SIDES_SHOWN], *[f"and {rest} more"] * (rest > 0)]
@@ -261,12 +261,12 @@ def _compares(judge: Judge) -> list[Compares]:
 
 
 def _are_given(column: str, inputs: Sequence[ResolvedInput]) -> bool:
-    """Whether the user lists the values of a column, or it is an event time, around whose edges times are drawn."""
+    """Return whether the user lists the column's values, or it is an event time, which is drawn around its edges."""
     return any(column in (*one.pools, one.source.time) for one in inputs)
 
 
 def _not_drawn(inputs: Sequence[ResolvedInput]) -> list[str]:
-    """List what a source may have and no history has, because the Input gives it no share."""
+    """List the features of a source that histories lack because the Input sets no share for them."""
     left = []
     may_be_null = [one for one in inputs if not one.null_times and one.source.schema.field(one.source.time).nullable]
     if may_be_null:

@@ -1,4 +1,4 @@
-"""Draws the histories of a check of a job, and says which coverage goals they leave unmet."""
+"""Draws the histories of a job's check, and reports the unmet coverage goals."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ DAY_US = 86_400_000_000
 
 
 def with_identities(options: CheckOptions, oracle: Oracle) -> CheckOptions:
-    """Return the options of a check in which rows that the oracle takes for one event are copies of each other."""
+    """Return the options of a check in which rows that the oracle identifies as one event are copies of each other."""
     inputs = [one if one.identity else replace(one, identity=(*oracle.identity(one.source),)) for one in options.inputs]
     return replace(options, inputs=inputs)
 
 
 class Draws:
-    """Draws the histories of a check; the same seed draws the same.
+    """Draws the histories of a check; the same seed draws the same histories.
 
     Args:
         options: The options of the check.
-        oracle: The oracle, by whose durations histories are drawn, and those of the job's plan.
-        run: How the job's queries are run.
+        oracle: The oracle; its durations and those of the job's plan determine the histories.
+        run: The run options of the job's queries.
         plan: The job's plan.
         takes_late: Whether rows may be late.
 
     Attributes:
-        delay_us: The delay of the query's watermark, in microseconds.
-        out_of_order_us: How far out of order rows may be without being late, in microseconds.
+        delay_us: The delay of the query's watermark (µs).
+        out_of_order_us: How far out of order rows may be without being late (µs).
         closes: Whether the end of a history closes everything.
     """
 
@@ -49,7 +49,7 @@ class Draws:
         self.closes = oracle.closes(run.mode)
 
     def draw(self, count: int) -> list[JobHistory]:
-        """Draw histories under one clock schedule, of several the one that misses the fewest goals of the oracle."""
+        """Draw histories with the clock schedule that misses the fewest goals of the oracle, of several schedules."""
 
         def draw(attempt: int) -> tuple[list[JobHistory], list[str]]:
             drawn = self._drawn(count, self.options.seed + attempt * len(BASES))  # the same day
@@ -78,7 +78,7 @@ class Draws:
         return self.oracle.unmet(histories, [given.source for given in self.inputs], self.run)
 
     def unmet(self, histories: Sequence[JobHistory]) -> list[str]:
-        """Return the coverage goals that histories leave unmet."""
+        """Return the coverage goals that histories don't meet."""
         timeouts_us, sources = self.options.timeouts_us, [given.source for given in self.inputs]
         wanted = goals(self.inputs, self.distances_us, self.takes_late and self.delay_us > 0, timeouts_us)
         met = covered(histories, sources, self.distances_us, self.delay_us, timeouts_us)

@@ -1,4 +1,4 @@
-"""Of the histories of a query that failed, the one that makes it fail, with as few rows as can be found quickly."""
+"""Find the history that makes a shared query fail, with as few rows as possible in a short time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...generators.columns.model import JobHistory
 from ...generators.shrinking import Deadline
 
 TRIED = 12
-"""The maximum of rows that are tried alone, each in its own query."""
+"""The largest number of rows that are tried alone, each in its own query."""
 
 
 def failing_history(
@@ -17,14 +17,14 @@ def failing_history(
     fails: Callable[[Sequence[JobHistory]], bool],
     deadline: Deadline | None = None,
 ) -> JobHistory | None:
-    """Return the smallest history found on which a job fails alone; None: it fails on none, or whatever arrives.
+    """Return the smallest history found that alone fails; None: no history fails, or every history does.
 
-    The last query that failed was over that history.
+    The last failing query ran that history.
 
     Args:
-        histories: Histories that share a query, which fails.
-        fails: Whether a query over histories fails.
-        deadline: The time after which no query is begun. If none has failed alone until then, it is None, too.
+        histories: The histories of a failing shared query.
+        fails: Returns whether a query over histories fails.
+        deadline: The time after which no query starts. If no history has failed alone by then, the result is also None.
     """
 
     def is_over() -> bool:
@@ -48,9 +48,9 @@ def failing_history(
 
 
 def _with_fewer_rows(found: JobHistory) -> Iterator[JobHistory]:
-    """Yield the history with one record alone, or one row: in a batch of its own, and in the batch that it is in.
+    """Yield the history with a single record or row: in a separate batch, and in its own batch.
 
-    Last comes the history without the empty batches at its end.
+    The last is the history without the empty batches at its end.
     """
     for record in found.unreadable[:TRIED]:
         yield JobHistory(((),), unreadable=(record._replace(batch=0),))

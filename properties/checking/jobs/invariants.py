@@ -1,4 +1,4 @@
-"""The invariants of every right job, whatever it computes: the way its query runs doesn't change its result."""
+"""The invariants of every correct job, independent of its logic: the way its query runs doesn't change its result."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from .reports import JobReport
 from .verdicts import Violated
 
 NOT_ASKED = [fault.name.replace("-", " ") for fault in FAULTS if not fault.in_invariants]
-"""The faults that are played on the sinks of the table alone."""
+"""The faults that are simulated only on the sinks of the table."""
 HISTORIES = 100
-"""The number of histories of a check, unless the caller says: each runs in many ways."""
+"""The default number of histories of a check, in which each history runs in many ways."""
 
 
 def invariants_of(without: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Divide names to leave out into those of invariants and those of columns.
+    """Split names to leave out into names of invariants and names of columns.
 
     Raises:
-        BadInput: No invariant is left.
+        BadInput: No invariant remains.
     """
     names = [law.of_jobs for law in laws_of_jobs()]
     laws = [name for name in without if name in names]
@@ -43,12 +43,12 @@ def invariants_of(without: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 class Invariants:
-    """The checks of one job's invariants, each against the plain run of the job, which they share."""
+    """The checks of a job's invariants, each against the shared plain run of the job."""
 
     def __init__(self, options: CheckOptions, without: Sequence[str] = ()) -> None:
         self.options, self.without = options, without
         self.emitted: dict[str, list[EmittedBatches]] = {}
-        # A history that is drawn for append mode has one batch more, which closes everything.
+        # A history drawn for append mode contains an additional batch, which closes everything.
         variations = variations_of(options.run, options.seed, options.batches + (options.run.mode == "append"))
         asked = [variation for variation in variations if variation.law not in without]
         declared = options.runner.declare(options.run)
@@ -73,7 +73,7 @@ class Invariants:
         return JobCheck(self.options, plain, variation)
 
     def before_violation(self, broken: str, held: Mapping[str, int]) -> str:
-        """Return which invariants held before one was broken, and which were not run after it."""
+        """Return the invariants that held before a broken invariant, and those that were not run after it."""
         laws = [check.variation.law for check in self.checks]
         left = [law for law in laws[laws.index(broken) + 1 :] if law not in held]
         done = "; ".join(f"{law} ({count} histories)" for law, count in held.items()) or "nothing was run"
@@ -83,7 +83,7 @@ class Invariants:
         """Replay saved counterexamples, check each variation, and return the report.
 
         Raises:
-            Inconclusive: A coverage goal is unmet, or the time limit of the whole check ended before each had run.
+            Inconclusive: A coverage goal is unmet, or the check reached its time limit before each invariant had run.
         """
         __tracebackhide__ = True
         for check in self.checks:
@@ -135,7 +135,7 @@ class Invariants:
 
 
 def _without_crash(law: str, held: dict[str, int], crashed: Collection[Moment]) -> list[str]:
-    """Return which crashes a sink was spared; without any, nothing held."""
+    """Return the crashes that a sink didn't undergo; without any crash, remove the law from `held`."""
     if not crashed:
         del held[law]
         return [f"{law}, and rows after a stop with state: the sink keeps no checkpoint in the folder that it is given"]
@@ -148,7 +148,7 @@ def _without_crash(law: str, held: dict[str, int], crashed: Collection[Moment]) 
 
 
 def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str]) -> str:
-    """Return why a job isn't checked under a variation, as far as the checks before have shown; empty if it is."""
+    """Return the reason why a variation doesn't apply to a job, from earlier checks; empty: it applies."""
     law, plans = variation.law, (before.judge.declared.plan, before.judge.met.plan)
     if variation.comparing == "end" and any(FORGETS in plan.operators for plan in plans):
         return f"{law}: dropDuplicatesWithinWatermark forgets at the end of a batch"
@@ -158,11 +158,11 @@ def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str]
         how = "the rows of all ran as one history" if before.runs_as_one else "each runs in a query of its own"
         return f"histories of other keys, for {how}: {before.why_alone}"
     if variation.run.row_by_row and variation.run.mode == "update":
-        if OrderLaw.of_jobs not in held:  # it refuses two rows of a batch that can't be told apart
+        if OrderLaw.of_jobs not in held:  # it refuses two indistinguishable rows of a batch
             return f"{law}: it is asked after {OrderLaw.of_jobs} alone"
         if not before.judge.unique_columns:
             return f"{law}: it isn't known which rows update each other; unique=[…] names the columns that tell"
-        # The last of a key's rows in a batch counts, and few operators keep their order.
+        # The last row of a key in a batch counts, and few operators keep the order.
         if not before.judge.declared.plan.ends_in_function:
             return f"{law}: an operator behind the function may change the order of a key's rows"
     return ""

@@ -1,7 +1,7 @@
-"""One check of a job, which all that check jobs share: draws histories, runs them, compares, and shrinks.
+"""A single check of a job, the base of all job checks: draws histories, runs them, compares, and shrinks.
 
-It says *conforms* by returning a report. It fails as *violated* on the smallest history found on which the job differs,
-and as *inconclusive* where it differs on none, but the histories show nothing.
+The check *conforms* by returning a report. It fails as *violated* on the smallest differing history found, and as
+*inconclusive* if no history differs, but coverage is insufficient.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from .smallest import deadline_of_shrinking, plainest, shrunk
 from .verdicts import Inconclusive, Violated
 
 MAX_ALONE_AGAIN = 3
-"""The maximum of histories that run both alone and in a shared query, to see whether the others in it play a part."""
+"""The largest number of histories that run both alone and in a shared query, to detect mutual influence."""
 BESIDE = "It differs where it runs alone, and not beside others."
 OTHER_KEYS = (
     "If rows of other keys may change a result, as in a join or an aggregate by another column than the key, name that "
@@ -61,11 +61,11 @@ NO_ROWS = "the job emits no row for the rows of one history"
 TWO_RUNS = "Two plain runs of it differ, too: its result depends on something beside its rows."
 STOPPED = "The search for the fewest rows that make it fail stopped after {:.0f} s, its limit"
 MOST_TOGETHER = 6
-"""The most histories that are put together where each alone shows nothing."""
+"""The largest number of histories that are combined if each alone shows nothing."""
 TRIED_ALONE = 2
-"""Histories that are tried alone where the rows of all differ as one history."""
+"""The number of histories that are tried alone if the combined rows of all histories differ."""
 MAX_WITHOUT_CLOCK = 6
-"""Histories that run without the check's clock if a filter moves below a watermark of the job."""
+"""The number of histories that run without the check's clock if a filter moves below a watermark of the job."""
 OF_PRODUCTION = (
     "It differs if its own rows alone move the watermark, as in production, and agrees if the check's clock moves it "
     "for all rows, as the job is written."
@@ -75,26 +75,25 @@ OTHER_MOMENTS = (
     "expected knows the end alone; a rule of Spark's, a class, or a function with a clock says more"
 )
 MAX_KEYS_ALONE = 4
-"""Histories that are run alone if a job computes with keys."""
+"""The number of histories that run alone if a job computes with keys."""
 
 
 class _Again(Exception):
-    """Columns are left out from now on, so the check begins again."""
+    """From now on, columns are excluded, so the check restarts."""
 
 
 class JobCheck:
-    """One check of a job: draws histories, runs them, lets the judge compare, and shrinks a history that differs.
+    """A single check of a job: draws histories, runs them, lets the judge compare, and shrinks a differing history.
 
-    Its checks raise `Violated` if the job differs on a history, and `Inconclusive` if all histories together show
-    nothing.
+    Its checks raise `Violated` if the job differs on a history, and `Inconclusive` if coverage is insufficient.
 
     Args:
-        options: The options that all checks of the job share.
-        oracle: The oracle that says what is expected.
-        variation: How to run the job's queries.
+        options: The common options of all checks of the job.
+        oracle: The oracle of the expected output.
+        variation: The run options of the job's queries.
 
     Raises:
-        BadInput: The job breaks the contract, or the oracle can't say what is expected of it.
+        BadInput: The job breaks the contract, or the oracle can't compute its expected output.
     """
 
     def __init__(self, options: CheckOptions, oracle: Oracle, variation: Variation) -> None:
@@ -102,7 +101,7 @@ class JobCheck:
         self.keeps_keys_apart = False
         declared = options.runner.declare(variation.run)
         self.options = options = with_boundary_values(with_identities(options, oracle), declared.plan, oracle)
-        late = oracle.takes_late and variation.comparing != "end"  # a row is late by the batch that it is in
+        late = oracle.takes_late and variation.comparing != "end"  # a row is late by its own batch's watermark
         self.why_alone = _why_alone(options, declared)
         keyed = {} if self.why_alone else keyed_tables(options.runner.sources, declared.tables)
         alone, renamed = bool(self.why_alone), declared.plan.renamed
@@ -114,19 +113,19 @@ class JobCheck:
         self.store = JobStore(folder, witness.sources, job=judge.name, oracle=judge.oracle.name, seed=options.seed)
 
     def doing(self, step: str) -> None:
-        """Say what is done next."""
+        """Report the next step."""
         law = f", {self.variation.law}" if self.variation.law else ""
         doing(f"{self.judge.name}{law}: {step}")
 
     def judge_of(self, witness: RowsWitness, oracle: Oracle, declared: Declared) -> Judge:
-        """Make the judge that compares the job with the oracle."""
+        """Create the judge that compares the job with the oracle."""
         options = self.options
         return Judge(witness, oracle, declared, options.unique, options.equality, options.without)
 
     def _refuse(self) -> None:
-        """Refuse columns that the result doesn't have, and a job of which the oracle can't say what is expected."""
+        """Refuse columns that the result lacks, and a job for which the oracle can't compute the expected output."""
         declared, oracle, name = self.judge.declared, self.judge.oracle, self.judge.name
-        known = list(dict.fromkeys([*declared.names, *declared.columns]))  # those of a sink aren't known yet
+        known = list(dict.fromkeys([*declared.names, *declared.columns]))  # a sink's columns aren't known yet
         unknown = [column for column in self.options.unique or () if known and column not in known]
         if unknown:
             raise BadInput(
@@ -153,19 +152,19 @@ class JobCheck:
             raise BadInput(reason)
 
     def run_each_alone(self, why: str, *, keys_apart: bool = False) -> None:
-        """Run each history in a query of its own from now on.
+        """Run each history in its own query from now on.
 
         Args:
             why: Why.
-            keys_apart: Whether each history's keys are its own if the rows of several run as one history.
+            keys_apart: Whether each history has distinct keys when the rows of several run as one history.
         """
         self.judge, self.why_alone, self.keeps_keys_apart = self.judge.each_alone(), why, keys_apart
 
     def replay(self, examples: Sequence[str | Path]) -> None:
-        """Run the examples, and the counterexamples that are saved, before anything is drawn.
+        """Run the examples and the saved counterexamples before anything is drawn.
 
         Raises:
-            BadInput: One can't be read.
+            BadInput: An example or counterexample can't be read.
         """
         __tracebackhide__ = True
         histories = saved_histories(examples, self.store.folder, self.judge.witness.sources)
@@ -197,7 +196,7 @@ class JobCheck:
             raise self.violation(history, variation, compared, head)
 
     def check(self, count: int) -> JobReport:
-        """Draw histories, run them, and compare: each in a query of its own where a shared one can't be told apart."""
+        """Draw histories, run them, and compare: each in its own query if a shared query's rows can't be separated."""
         __tracebackhide__ = True
         while True:
             try:
@@ -215,7 +214,7 @@ class JobCheck:
         """Draw histories, run them, and compare.
 
         Raises:
-            UnreadableKey: They share a query, and a row of its result can't be told to be of one of them.
+            UnreadableKey: A row of a shared query's result can't be assigned to a history.
         """
         __tracebackhide__ = True
         started = time.monotonic()
@@ -224,7 +223,7 @@ class JobCheck:
         expecting = 0 if self.why_alone else self.check_together(histories, started)
         if not (expecting or self.why_alone) and self.variation.law and self.can_be_one:
             self.run_each_alone(NO_ROWS)
-        if self.why_alone:  # from the start, or because of what the shared query has shown
+        if self.why_alone:  # from the start, or because of the shared query's result
             histories, expecting = self.check_alone(histories, started)
         if self.depends_on_others:
             raise Inconclusive(f"inconclusive: {self.judge.name}: {self.why_alone}. {OTHER_KEYS}", job=self.judge.name)
@@ -264,12 +263,12 @@ class JobCheck:
         )
 
     def check_together(self, histories: Sequence[JobHistory], started: float) -> int:
-        """Run histories in one query, and count the histories for which rows are expected.
+        """Run histories in one query, and count the histories with expected rows.
 
-        If a history differs in the shared query alone, each must be run alone after that.
+        If a history differs only in the shared query, each history must run alone afterwards.
 
         Raises:
-            UnreadableKey: A row of the result can't be told to be of one of them.
+            UnreadableKey: A row of the result can't be assigned to a history.
         """
         __tracebackhide__ = True
         self.doing(f"running {len(histories)} histories in one query")
@@ -280,7 +279,7 @@ class JobCheck:
             history, compared = min(failing, key=lambda pair: size(pair[0], self.options.inputs))
             differ = f"{len(failing)} of {len(histories)} histories differ"
             self.raise_smallest(history, compared, self.variation, head=f"{differ}.", started=started)
-            if self.variation.law and self.can_be_one:  # a batch may only go wrong if it has many rows, whatever keys
+            if self.variation.law and self.can_be_one:  # a batch may fail only with many rows, independent of keys
                 together = self.as_one([one for one, _ in failing][:MOST_TOGETHER])
                 self.raise_smallest(together, compared, self.variation, head=f"{differ}.", started=started)
             why = (
@@ -291,22 +290,22 @@ class JobCheck:
             self.run_each_alone(why)
             seconds = self.variation.run.seconds
             self.doing(f"running each history alone for {seconds:g} s, because {self.why_alone}")
-        elif not self.variation.law:  # an invariant asks by itself whether the others play a part
+        elif not self.variation.law:  # an invariant itself tests the influence of other histories
             self.check_beside(histories, comparisons, started)
         return sum(compared.expects_rows for compared in comparisons)
 
     @property
     def can_be_one(self) -> bool:
-        """Whether the rows of several histories make a history: no change log, no copies of events."""
+        """Return whether the rows of several histories form a valid history: no change log, no copies of events."""
         return not any(given.source.is_change_log or given.identity for given in self.options.inputs)
 
     @property
     def runs_as_one(self) -> bool:
-        """Whether the rows of all histories run as one history: for an invariant, where nothing keeps them apart."""
+        """Return whether the rows of all histories run as one history: for an invariant without separate histories."""
         return bool(self.variation.law and self.why_alone) and not self.options.alone and self.can_be_one
 
     def as_one(self, histories: Sequence[JobHistory]) -> JobHistory:
-        """Return the rows of histories of one clock schedule as one history."""
+        """Return the rows of histories with the same clock schedule as one history."""
         if self.keeps_keys_apart and len(histories) > 1:
             histories = with_own_keys(histories, self.judge.witness.sources)
         each = zip(*(history.batches for history in histories), strict=True)
@@ -314,9 +313,9 @@ class JobCheck:
         return replace(whole, unreadable=tuple(one for history in histories for one in history.unreadable))
 
     def check_beside(self, histories: Sequence[JobHistory], comparisons: Sequence[Judgement], started: float) -> None:
-        """Run the fullest history alone too; if the job computes with keys, several with most of the keys drawn.
+        """Run the largest history alone too; for a job that computes with keys, several with most of the keys.
 
-        In a shared query a key has a prefix, or is another number, which such a job may see.
+        In a shared query, a key gets a prefix, or another number, which may affect such a job.
         """
         __tracebackhide__ = True
         computes = bool(self.judge.computed_keys or self.judge.keys_in_functions)
@@ -332,7 +331,7 @@ class JobCheck:
                 return
 
     def _most_keys(self, histories: Sequence[JobHistory]) -> list[int]:
-        """Return the indexes of a few histories that together have many keys, those with more rows first."""
+        """Return the indexes of a few histories that together contain many keys, those with more rows first."""
         sources = {source.name: source for source in self.judge.witness.sources}
         keys = [{repr(sources[name].key_of(row)) for name, row in history.arrivals} for history in histories]
         left, chosen = _fullest(histories, len(histories)), []
@@ -348,7 +347,7 @@ class JobCheck:
         """Run each history in its own query until `seconds` have passed, or the rows of all as one history.
 
         Returns:
-            The histories that were run, and the number of those for which rows are expected.
+            The executed histories, and the number of those with expected rows.
         """
         __tracebackhide__ = True
         if self.runs_as_one and len(histories) > 1:
@@ -356,7 +355,7 @@ class JobCheck:
         return self.check_each(histories, started)
 
     def check_as_one(self, histories: Sequence[JobHistory], started: float) -> int:
-        """Run the rows of histories as one history, and count the rows that are expected, one a history at the most."""
+        """Run the rows of histories as one history, and count the expected rows, at most one for each history."""
         __tracebackhide__ = True
         self.doing(f"running the rows of {len(histories)} histories as one history")
         whole = self.as_one(histories)
@@ -372,7 +371,7 @@ class JobCheck:
         return len(histories) if rows and self.judge.met.stateful else min(rows, len(histories))
 
     def fewer_that_differ(self, histories: Sequence[JobHistory], deadline: Deadline) -> Sequence[JobHistory]:
-        """Return a few of the histories that differ as one, if possible a single one."""
+        """Return a few of the histories that differ when combined, if possible a single history."""
 
         def differ(some: Sequence[JobHistory]) -> bool:
             return not deadline.is_over() and self.judge.compare_alone(self.as_one(some), self.variation).differs
@@ -408,13 +407,13 @@ class JobCheck:
         return done, expecting
 
     def check_without_clock(self, histories: Sequence[JobHistory], started: float) -> list[str]:
-        """If Spark moves a filter below a watermark, run the fullest histories alone without the check's clock.
+        """If Spark moves a filter below a watermark, run the largest histories alone without the check's clock.
 
-        That is how the query runs in production: rows that the filter drops don't move the watermark, and the clock's
+        In production, the query runs like this: rows that the filter drops don't move the watermark, but the clock's
         rows would.
 
         Returns:
-            What was run so, in a sentence without its full stop; none if no filter is moved.
+            The description of these runs, in a sentence without its full stop; empty if no filter is moved.
         """
         __tracebackhide__ = True
         if FILTERED_WATERMARK.name not in self.judge.divergences or self.variation.law:
@@ -435,7 +434,7 @@ class JobCheck:
         return [f"{len(numbers)} histories also ran without the check's clock, and agree"]
 
     def check_others(self, count: int) -> int:
-        """Run the histories with the most rows alone, against their outcome beside others, and count them."""
+        """Run the histories with the most rows alone, compare them with their shared outcome, and count them."""
         __tracebackhide__ = True
         histories = self.draws.draw(count)
         self.doing(f"running the {MAX_ALONE_AGAIN} fullest of {count} histories without those of other keys")
@@ -449,7 +448,7 @@ class JobCheck:
     def raise_smallest(
         self, history: JobHistory, compared: Judgement, variation: Variation, *, head: str, started: float
     ) -> None:
-        """Save a history that differs, and shrink it; return only if the smallest history agrees alone."""
+        """Save a differing history, and shrink it; return only if the smallest history agrees alone."""
         __tracebackhide__ = True
         if self.leaves_out_columns(history, variation):
             raise _Again
@@ -466,16 +465,16 @@ class JobCheck:
     def found_otherwise(
         self, history: JobHistory, compared: Judgement, shrunk: Judgement, variation: Variation
     ) -> Counterexample[JobHistory] | None:
-        """Return the counterexample that a smaller one was shrunk from, if it differs in another way, alone too."""
+        """Return the counterexample before shrinking, if it also differs alone, but in another way."""
         for _ in range(2):
             found, smallest = compared.difference, shrunk.difference
             if found is None or smallest is None or is_alike(found, smallest):
                 return None
-            compared = self.judge.compare_alone(history, variation)  # at first it was beside others
+            compared = self.judge.compare_alone(history, variation)  # the first comparison was in a shared query
         return self.counterexample(history, variation, compared)
 
     def leaves_out_columns(self, history: JobHistory, variation: Variation) -> bool:
-        """Return whether two plain runs of a history have shown columns that must not be compared; leave them out."""
+        """Return whether two plain runs of a history have shown columns that vary between runs; exclude them."""
         if not self.judge.oracle.runs_job:
             return False
         found = self.judge.other_in_each_run(history, variation)
@@ -495,16 +494,16 @@ class JobCheck:
         deadline: Deadline | None = None,
         as_found: Counterexample[JobHistory] | None = None,
     ) -> Violated:
-        """Save a history, and return the failure on it.
+        """Save a history, and return its failure.
 
         Args:
             history: The history.
-            variation: How its query was run.
-            compared: The judge's comparison on it.
-            head: On how many histories the job differs.
-            unshrunk: The folder of the history that it was shrunk from; it is removed, unless there is `as_found`.
-            deadline: When shrinking had to end; None: it wasn't shrunk.
-            as_found: The counterexample that it was shrunk from, if that differs in another way.
+            variation: The run options of its query.
+            compared: The judge's comparison of the history.
+            head: The number of histories on which the job differs, in words.
+            unshrunk: The folder of the history before shrinking; it is removed, unless `as_found` is given.
+            deadline: The deadline of shrinking; None: no shrinking.
+            as_found: The counterexample before shrinking, if it differs in another way.
         """
         head = " ".join(filter(None, (head, variation.remedy, self.two_runs)))
         if compared.output.died_at and any(at.moment in OF_SINKS for at in variation.run.crash_in):
@@ -518,7 +517,7 @@ class JobCheck:
         return Violated(message, counterexample, path=path, as_found=as_found)
 
     def may_cause(self, divergence: str, history: JobHistory, variation: Variation) -> bool:
-        """Whether a divergence of Spark's may be why a history differs: without the optimizer's rules it agrees."""
+        """Return whether Spark's optimizer may explain a difference: without the divergent rules, both agree."""
         settings = variation.run.settings
         excluded = divergence_named(divergence).excluded
         if not excluded or EXCLUDED_RULES in settings:
@@ -533,7 +532,7 @@ class JobCheck:
     def counterexample(
         self, history: JobHistory, variation: Variation, compared: Judgement
     ) -> Counterexample[JobHistory]:
-        """Return the counterexample of a history, by the judge's comparison on it."""
+        """Return the counterexample of a history, from the judge's comparison."""
         judge, run = self.judge, variation.run
         return counterexample_of(
             job=self.judge.name,
@@ -553,7 +552,7 @@ class JobCheck:
 
     @contextlib.contextmanager
     def named_failure(self, histories: Sequence[JobHistory], variation: Variation) -> Iterator[None]:
-        """If a query over histories fails within it, raise `QueryFailed` with the rows that make it fail."""
+        """If a query over histories fails within the block, raise `QueryFailed` with the rows that make it fail."""
         started = time.monotonic()
         try:
             yield
@@ -564,7 +563,7 @@ class JobCheck:
             def fails(some: Sequence[JobHistory]) -> bool:
                 nonlocal last
                 self.doing(f"searching the rows that make its query fail: trying {len(some)} histories")
-                seconds = max(deadline.at - time.monotonic(), 1)  # one that hangs may not take `seconds` again
+                seconds = max(deadline.at - time.monotonic(), 1)  # a hanging query must not take `seconds` again
                 some = [self.as_one(some)] if self.runs_as_one else some
                 try:
                     self.judge.compare(some, replace(variation, run=replace(variation.run, seconds=seconds)))
@@ -577,7 +576,7 @@ class JobCheck:
 
             failing = failing_history(histories, fails, deadline)
             stopped = STOPPED.format(deadline.seconds) if deadline.has_stopped else ""
-            # The first failure may name a value of another history than the one that is shown.
+            # The first failure may name a value of another history than the displayed history.
             raise self.failure(failed if failing is None else last, failing, variation, stopped) from None
 
     def failure(
@@ -586,10 +585,10 @@ class JobCheck:
         """Return the error for a query that failed.
 
         Args:
-            failed: Why it failed.
-            failing: The history that makes it fail, which is saved; None: it fails whatever arrives.
-            variation: How it was run.
-            stopped: A sentence that says when the search for that history ended; empty: it came to its end.
+            failed: The reason of the failure.
+            failing: The saved history that causes the failure; None: any history does.
+            variation: The run options.
+            stopped: A sentence about the early end of the search for that history; empty: the search was complete.
         """
         why = f"{self.judge.name}: {failed.message}"
         if failing is None:
@@ -600,11 +599,11 @@ class JobCheck:
 
 
 def _why_alone(options: CheckOptions, declared: Declared) -> str:
-    """Return why each history runs in a query of its own; an empty text if they share one.
+    """Return the reason why each history runs in its own query; an empty text if they share a query.
 
     Args:
         options: The options of the check.
-        declared: What the job's declaration says.
+        declared: The facts of the job's declaration.
     """
     if declared.watermarks.without_clock:
         return "a watermark of the job is on a column within another one"
@@ -615,7 +614,7 @@ def _why_alone(options: CheckOptions, declared: Declared) -> str:
 
 
 def _delays_us(declared: Declared, sources: Sequence[Source]) -> Mapping[str, int] | None:
-    """Return the delay of each input's watermark; None: some have none, or it isn't known which has which."""
+    """Return the watermark delay of each input; None: some inputs have none, or the delays can't be assigned."""
     delays_us = declared.plan.delays_us
     if declared.watermarks.count != len(sources):
         return None

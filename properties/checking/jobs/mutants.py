@@ -1,4 +1,4 @@
-"""Mutants of a user's job, checked as the job is: a mutant that conforms is a bug that the check would not notice."""
+"""Mutants of a user's job, checked like the job: a mutant that conforms is a bug that the check would not detect."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 MAX_SECONDS = 30.0
-"""The time limit of a mutant's query, which may never end."""
+"""The time limit of a mutant's query (s), because it may never end."""
 AT_ONCE = 2
-"""How many mutants are checked at once."""
+"""The number of concurrent checks of mutants."""
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""Settings by which Spark compiles no code for a query, which a mutant runs once: a fifth less."""
+"""Settings that disable Spark's code generation, because a mutant's query runs once: 20% less time."""
 ADVICE: Mapping[str, str] = {
     "duration": 'out_of_order="…" says how late rows may be; a rule, such as session_windows(…), says which are late',
     "join": "list keys that only one input has, Input(…, keys=[…])",
@@ -56,7 +56,7 @@ ADVICE: Mapping[str, str] = {
     "aggregate": "list values by which the aggregates differ, Input(…, {values})",
     "step": "list values that the step leaves out, Input(…, {values})",
 }
-"""The advice on a mutant that differs on no history, by the kind of the change; `{values}` lists those of a column."""
+"""The advice for a mutant without a difference, by the kind of the change; `{values}` lists a column's values."""
 OTHERWISE = "more histories, or values and timeouts that reach it"
 TOO_WEAK = "its rows differ, and what is expected accepts them: expect more columns, or a rule, a class or sql(…)"
 ALIKE = "its rows differ, and so do those of the batch that it is compared with: expect a rule, a class or sql(…)"
@@ -65,16 +65,16 @@ _LOG = logging.getLogger("streamproof")
 
 
 class _Killed(Exception):
-    """A mutant differs from what is expected."""
+    """A mutant differs from the expected output."""
 
 
 @dataclass
 class _Memory:
-    """What is computed once for all mutants whose histories are the same.
+    """The results computed once for all mutants with the same histories.
 
     Attributes:
-        expected: What is expected of histories, by their names and by what they were drawn for.
-        lock: Held while something is computed for several mutants.
+        expected: The expected outcomes of histories, by their names and the inputs of their draws.
+        lock: Held during a computation for several mutants.
     """
 
     expected: dict[Any, list[Expected]] = field(default_factory=dict)
@@ -83,18 +83,18 @@ class _Memory:
 
 @dataclass
 class _MutantJudge(Judge):
-    """A judge that remembers what is expected, unless it is the mutant itself that says it.
+    """A judge that caches expected outcomes, unless the mutant itself computes them.
 
     Attributes:
-        memory: What it remembers.
-        drawn_for: What its histories were drawn for.
+        memory: The cached results.
+        drawn_for: The inputs of its histories' draws.
     """
 
     memory: _Memory = field(default_factory=_Memory)
     drawn_for: Any = None
 
     def of_oracle(self, histories: Sequence[JobHistory], variation: Variation) -> list[Expected]:
-        """Return the outcome of each history that the oracle expects."""
+        """Return the oracle's expected outcome of each history."""
         if isinstance(self.oracle, OracleOfJob) and getattr(self.oracle, "job", None) is None:
             return super().of_oracle(histories, variation)
         known, key = self.memory.expected, (self.drawn_for, *(history.name for history in histories))
@@ -105,14 +105,15 @@ class _MutantJudge(Judge):
 
 
 class _MutantCheck(JobCheck):
-    """A check that ends at the first difference, which it neither shrinks nor saves.
+    """A check that ends at the first difference, without shrinking or saving.
 
     Args:
-        memory: What is remembered of other mutants.
+        memory: The cached results of other mutants.
         given: The arguments of `JobCheck`.
 
     Attributes:
-        ran: The histories that shared a query, with what it emitted of each, and its output; None: none did.
+        ran: The histories of a shared query, with their emitted rows, and the query's output; None: no shared query
+            ran.
     """
 
     def __init__(self, memory: _Memory, *given: Any) -> None:
@@ -124,17 +125,17 @@ class _MutantCheck(JobCheck):
         self.judge.drawn_for = draws.takes_late, draws.closes, draws.out_of_order_us, *draws.distances_us
 
     def judge_of(self, witness: RowsWitness, oracle: Oracle, declared: Declared) -> Judge:
-        """Make the judge that compares the job with the oracle."""
+        """Create the judge that compares the job with the oracle."""
         options = self.options
         given = options.unique, options.equality, options.without
         return _MutantJudge(witness, oracle, declared, *given, memory=self.memory)
 
     def check_together(self, histories: Sequence[JobHistory], started: float) -> int:
-        """Run histories in one query, and keep what it emitted; run some alone too if the job computes with keys."""
+        """Run histories in one query, and keep its output; run some alone too if the job computes with keys."""
         emitted, outputs = self.judge.emitted(histories, self.variation)
         try:
             comparisons = self.judge.compared(histories, emitted, outputs, self.variation)
-        except BadInput as refused:  # the query has run, and its rows can't be those that are expected
+        except BadInput as refused:  # the query has run, and its rows can't equal the expected rows
             raise _Killed(refused.message) from None
         if differing := sum(compared.differs for compared in comparisons):
             raise _Killed(f"{differing} of {len(histories)} histories differ")
@@ -144,11 +145,11 @@ class _MutantCheck(JobCheck):
         return sum(compared.expects_rows for compared in comparisons)
 
     def is_as(self, original: JobOracle, histories: int) -> bool:
-        """Whether the job, which is as expected, emits the same rows as the job as it is.
+        """Return whether the conforming mutant emits the same rows as the original job.
 
         Raises:
-            Inconclusive: The histories show nothing.
-            StreamproofError: The query of one of them failed.
+            Inconclusive: The coverage of the histories is insufficient.
+            StreamproofError: A query failed.
         """
         if self.ran is None or self.why_alone:
             try:
@@ -169,27 +170,27 @@ class _MutantCheck(JobCheck):
 
     @contextlib.contextmanager
     def named_failure(self, histories: Sequence[JobHistory], variation: Variation) -> Iterator[None]:
-        """Let a query fail as it fails."""
+        """Let a query's failure propagate."""
         yield
 
 
 class _ComparedWithOriginal(_MutantCheck):
-    """A check against the job as it is, in the shared query alone."""
+    """A check against the original job, only in the shared query."""
 
     def check_beside(self, histories: Sequence[JobHistory], comparisons: Sequence[Judgement], started: float) -> None:
-        """Leave it at the shared query."""
+        """Run only the shared query."""
 
 
 def check_mutants(options: CheckOptions, expect: Any, histories: int) -> JudgedMutants:
-    """Check the mutants of a job on drawn histories, as the job itself is checked.
+    """Check the mutants of a job on drawn histories, like the job itself.
 
     Args:
         options: The options of the job's check.
-        expect: What is expected of the job.
+        expect: The oracle, as for the job.
         histories: The number of histories.
 
     Raises:
-        BadInput: The job's source can't be changed.
+        BadInput: The job's source can't be mutated.
         MissingTool: libcst isn't installed.
     """
     started, job = time.monotonic(), options.runner.job
@@ -204,7 +205,7 @@ def check_mutants(options: CheckOptions, expect: Any, histories: int) -> JudgedM
     mutants = source.mutants(options.runner.sources, options.runner.static, returns_rows)
     why = ""
     with no_log_of_refusals():
-        # Sessions side by side and one partition change no fate; where they do, all is as in the test.
+        # Concurrent sessions and one partition rarely change a result; if they do, the check runs as in the test.
         for at_once, run in ((_at_once(options, source), _quick(plain)), (1, options.run)):
             checking = _Checking(plain, expect, histories, run, JobOracle(job, plain={}))
             with _in_sessions(at_once) as do:
@@ -223,10 +224,9 @@ def check_mutants(options: CheckOptions, expect: Any, histories: int) -> JudgedM
 
 
 def _at_once(options: CheckOptions, source: JobSource) -> int:
-    """Return the number of mutants that are checked at once: a query waits as long as it computes.
+    """Return the number of concurrent checks of mutants, because a query waits as long as it computes.
 
-    In threads the session is another, what patches Spark, for a query or Connect, isn't kept apart, and nothing ends a
-    loop.
+    Threads use separate sessions, don't isolate patches of Spark or Connect, and can't end an endless loop.
     """
     is_plain = not (isinstance(options.runner.job, (Sink, Script)) or options.run.processing_time)
     return AT_ONCE if is_plain and is_own_session() and not connect.is_asked() and not source.has_loops else 1
@@ -234,7 +234,7 @@ def _at_once(options: CheckOptions, source: JobSource) -> int:
 
 @contextlib.contextmanager
 def _in_sessions(count: int) -> Iterator[Callable[[Callable[[Any], Found], Sequence[Any]], Iterator[Found]]]:
-    """Give a function that calls another with each of some arguments: in so many sessions of Spark at once."""
+    """Yield a function that calls another function with each of several arguments, in concurrent Spark sessions."""
     if count == 1:
         yield map
         return
@@ -247,22 +247,22 @@ def _in_sessions(count: int) -> Iterator[Callable[[Callable[[Any], Found], Seque
 
 
 def _quick(plain: JobCheck) -> RunOptions:
-    """Return how the queries of mutants are run: in one partition, and interpreted."""
+    """Return the run options of mutants' queries: a single partition, and no code generation."""
     run = plain.options.run
     return replace(run, partitions=run.partitions or 1, settings={**INTERPRETED, **run.settings})
 
 
 @dataclass(frozen=True)
 class _Checking:
-    """Checks mutants as the job is checked.
+    """Checks mutants like the job.
 
     Attributes:
-        plain: The check of the job as it is.
-        expect: What is expected of it.
+        plain: The check of the original job.
+        expect: The oracle.
         histories: The number of histories.
-        run: How the queries are run.
-        original: The output of the job as it is.
-        memory: What is computed once for several mutants.
+        run: The run options of the queries.
+        original: The output of the original job.
+        memory: The results computed once for several mutants.
     """
 
     plain: JobCheck
@@ -273,7 +273,7 @@ class _Checking:
     memory: _Memory = field(default_factory=_Memory)
 
     def fate(self, mutant: Mutant) -> tuple[Fate, str]:
-        """Check a mutant; return what became of it, and what killed it or may do so."""
+        """Check a mutant; return its fate, and the reason or an advice."""
         doing(f"checking the mutant {mutant}")
         check, fate, why = self.checked(mutant.make)
         if check is None:
@@ -296,7 +296,7 @@ class _Checking:
         return "survived", ADVICE["duration"] if mutant.kind == "duration" else TOO_WEAK
 
     def checked(self, make: Callable[[], Any]) -> tuple[_MutantCheck | None, Fate, str]:
-        """Check what a changed source makes; return the check, or None, its fate and why."""
+        """Check the job from a changed source; return the check, or None, the mutant's fate and the reason."""
         options, job = self.plain.options, self.plain.options.runner.job
         try:
             function = make()

@@ -1,4 +1,4 @@
-"""The check of a run in production: the rows that a streaming query has written, against the rows expected of it."""
+"""The check of a run in production: the rows that a streaming query has written, against the expected rows."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def _judged(judging: Judging) -> JobReport:
 
 
 def _readings(reads: Mapping[str, Any], options: CheckOptions) -> dict[str, Reading]:
-    """Return how each input is read.
+    """Return the reader of each input.
 
     Raises:
-        BadInput: An input isn't known, or what is said of it is no format.
+        BadInput: An input is unknown, or its reader isn't a format.
     """
     names = [given.name for given in options.inputs]
     found = {}

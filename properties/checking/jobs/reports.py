@@ -17,13 +17,13 @@ Fate: TypeAlias = Literal["killed", "survived", "no difference", "doesn't run"]
 
 @dataclass(frozen=True)
 class JudgedMutant:
-    """A mutant and what became of it.
+    """A mutant and its fate.
 
     Attributes:
-        mutant: Its line and its change, in words.
-        fate: `killed`; `survived`: its rows differ from the job's, and the check accepts them; `no difference`: no
-            history shows any; `doesn't run`: Spark or Python refuses it, so any test would notice.
-        why: What killed or refused it, or what would notice it.
+        mutant: The mutant's line and change, in words.
+        fate: `killed`; `survived`: its rows differ from the job's, but the check accepts them; `no difference`: no
+            history shows a difference; `doesn't run`: Spark or Python refuses it, so any test would detect it.
+        why: The reason of the kill or refusal, or the advice to detect the mutant.
     """
 
     mutant: str
@@ -33,13 +33,13 @@ class JudgedMutant:
 
 @dataclass(frozen=True)
 class JudgedMutants:
-    """The mutants of a job, and how many of them its check kills.
+    """The mutants of a job, and the number that its check kills.
 
     Attributes:
         job: The job's name.
-        oracle: What is expected of the job.
-        judged: The mutants that were checked.
-        seconds: How long their checks took.
+        oracle: The oracle of the job.
+        judged: The checked mutants.
+        seconds: The duration of their checks (s).
     """
 
     job: str
@@ -49,7 +49,7 @@ class JudgedMutants:
 
     @property
     def survivors(self) -> list[JudgedMutant]:
-        """The mutants that the check doesn't kill."""
+        """The surviving mutants and those without a difference."""
         return [one for one in self.judged if one.fate in ("survived", "no difference")]
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class JudgedMutants:
 
 
 BRIEF = 2
-"""How many of the things to add a brief report has."""
+"""The number of suggestions in a brief report."""
 
 
 @dataclass(frozen=True)
@@ -70,21 +70,21 @@ class JobReport(Shown):
     """The report of a check of a job that found no difference: of `check`, `invariants`, `upgrade` or `replay`.
 
     Attributes:
-        job: The job's name; of `replay` the run's.
+        job: The job's name; for `replay`, the run's name.
         says: The verdict, in sentences.
-        laws: The laws that hold, each with its number of histories: the oracle; of `invariants` the ways to run the job
-            that changed nothing; of `upgrade` an upgrade after each batch.
-        comparing: The part of the result that was compared; None: each invariant's own.
-        expecting: The number of histories for which rows were expected.
-        alone: Why each history ran in a query of its own; empty where they shared one.
-        counted: Further counts, a sentence each.
-        not_checked: The parts that were not checked, each with the way to check it.
+        laws: The laws that hold, each with its number of histories: the oracle; for `invariants`, the ways to run the
+            job that didn't change its output; for `upgrade`, an upgrade after each batch.
+        comparing: The compared part of the result; None: each invariant's own.
+        expecting: The number of histories with expected rows.
+        alone: The reason why each history ran in its own query; empty if they shared a query.
+        counted: Further counts, each as a sentence.
+        not_checked: The unchecked parts, each with the way to check it.
         equality: When two values counted as equal.
-        mutants: The mutants of the job, and which of them the check kills; None: they weren't asked for.
-        limits: The columns that weren't compared, the sinks and triggers that weren't used, and the settings that the
-            job makes; a sentence each.
+        mutants: The mutants of the job, and their fates; None: not requested.
+        limits: The columns that weren't compared, the sinks and triggers that weren't used, and the job's settings;
+            each as a sentence.
         notes: The notes on the job's plan.
-        between: The witnesses that were compared.
+        between: The compared witnesses.
     """
 
     job: str
@@ -119,7 +119,7 @@ class JobReport(Shown):
 
     @property
     def brief(self) -> str:
-        """The verdict with its limits and counts, and the first things to add; in five lines, if it has no limits."""
+        """The verdict with its limits and counts, and the first suggestions; in five lines without limits."""
         if self.mutants is not None:
             return str(self)
         held = f" {', '.join(self.laws)} ({self.histories} histories)." if self.comparing is None else ""

@@ -18,19 +18,19 @@ from ...witnesses.job.running import QueryOutput
 from .draws import Draws
 
 MAX_WITHOUT_CLOCK = 3
-"""Ways to write a counterexample without its clock that are tried, each in a query of its own."""
+"""The number of ways to write a counterexample without its clock, each tried in its own query."""
 MAX_PARTS = 4
-"""Parts of a variation that are tried alone, each in a query of its own."""
+"""The number of a variation's parts that are tried alone, each in its own query."""
 SHRINKING = 2
-"""Shrinking may take this many times as long as the check took until it found the violation."""
+"""The time limit of shrinking, as a multiple of the time until the violation was found."""
 SHRINKING_S = 30
-"""If that is less than 30 s, shrinking may take 30 s. `seconds` limits both, and what is left for the whole check."""
+"""The minimum of this limit is 30 s. `seconds` and the remaining time of the whole check also limit shrinking."""
 LEAST_S = 10
-"""Shrinking may take 10 s in any case."""
+"""Shrinking may always take 10 s."""
 
 
 def deadline_of_shrinking(started: float, seconds: float) -> Deadline:
-    """Return the deadline of shrinking that begins now, in a check that began at `started` (`time.monotonic()`)."""
+    """Return the deadline of shrinking that starts now, in a check that started at `started` (`time.monotonic()`)."""
     usual = max(SHRINKING * (time.monotonic() - started), SHRINKING_S)
     return Deadline(min(usual, seconds, max(seconds_left(), LEAST_S)))
 
@@ -38,17 +38,17 @@ def deadline_of_shrinking(started: float, seconds: float) -> Deadline:
 def shrunk(
     judge: Judge, draws: Draws, history: JobHistory, variation: Variation, *, output: QueryOutput, deadline: Deadline
 ) -> tuple[JobHistory, Variation]:
-    """Return the smallest history found in time on which the job differs, and the part of the variation that shows it.
+    """Return the smallest differing history found in time, and the part of the variation that shows the difference.
 
-    It has late rows only if the draws take them.
+    The history contains late rows only if the draws allow them.
 
     Args:
         judge: Compares the job.
-        draws: How the history was drawn.
+        draws: The drawer of the history.
         history: The history.
-        variation: How the query was run.
+        variation: The query's run options.
         output: The output of that query.
-        deadline: When shrinking ends.
+        deadline: The deadline of shrinking.
     """
     rows = len(history.arrivals)
     doing(f"{judge.name}: shrinking: rows: {rows}; at most {deadline.seconds:.0f} s")
@@ -72,7 +72,7 @@ def narrowed(
 ) -> Variation:
     """Return the smallest part of a variation under which the job still differs on a history.
 
-    The first parts are tried in any case: they say at which steps the query died beside others, and alone it may die at
+    The first parts are always tried: they name the steps at which the shared query died, and a query alone may die at
     other steps.
     """
     smallest, output_of_part = variation, output
@@ -90,15 +90,15 @@ def narrowed(
 def plainest(
     judge: Judge, draws: Draws, history: JobHistory, variation: Variation, *, deadline: Deadline
 ) -> tuple[JobHistory, Judgement]:
-    """Return the history as it is read best, if it still differs then; and the comparison.
+    """Return the most readable form of the history, if the job still differs on it; and the comparison.
 
-    That is without its clock, as written by hand; else without the empty batches behind the batch that differs.
+    This form has no clock, as if written by hand; or no empty batches after the differing batch.
     """
     compared = judge.compare_alone(history, variation)
     first = None if compared.difference is None else compared.difference.when
     shorter = _without_empty_end(history) if first is None else history.first(first + 1)
     plainer = [shorter] * (len(shorter.batches) < len(history.batches))
-    if not (draws.closes or variation.run.processing_time):  # their clock alone says what is closed, or runs batches
+    if not (draws.closes or variation.run.processing_time):  # only their clock closes windows, or runs batches
         sooner = variation.run.trigger == "available_now"
         plainer[:0] = standing_alone(history, draws.inputs, first, sooner=sooner)[:MAX_WITHOUT_CLOCK]
     for plain in plainer:
@@ -111,6 +111,6 @@ def plainest(
 
 
 def _without_empty_end(history: JobHistory) -> JobHistory:
-    """Return a history without the empty batches at its end, but for the last, whose clock may close what is open."""
+    """Return a history without the empty batches at its end, except the last, whose clock may close open windows."""
     ended = history.first(history.used)
     return replace(ended, batches=(*ended.batches, ()), clock=(*ended.clock, *history.clock[-1:]))

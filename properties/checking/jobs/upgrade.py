@@ -1,4 +1,4 @@
-"""The check of an upgrade: a job goes on from the checkpoint that its earlier version left."""
+"""The check of an upgrade: a job continues from its earlier version's checkpoint."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .verdicts import UpgradeRefused
 
 FROM_START = "the job run from the start"
 SECTION = "*Recovery Semantics after Changes in a Streaming Query*"
-"""The section of Spark's guide on structured streaming that says which changes it allows."""
+"""The section of Spark's Structured Streaming guide about allowed changes."""
 OTHER_FILES = "a source reads another input than the source at its position in the checkpoint"
 OF_THE_GUIDE = (
     (
@@ -50,7 +50,7 @@ OF_THE_GUIDE = (
     ),
     (rf"sources in the checkpoint offsets|{OTHER_FILES}", "the number of sources, and their order, must stay the same"),
 )
-"""The sentences of Spark's guide on changes, by a pattern in Spark's refusal."""
+"""The sentences of Spark's guide about changes, by a pattern in Spark's refusal."""
 ADVICE = "Give the new version a checkpoint of its own, or keep that part of the earlier version."
 
 
@@ -62,15 +62,15 @@ def check_upgrade(
     from_pyspark: str | None,
     repartition: int | None,
 ) -> JobReport:
-    """Check that a job goes on from the checkpoint of its earlier version.
+    """Check that a job continues from the checkpoint of its earlier version.
 
     Args:
         options: The options of the new version's check.
-        earlier: The earlier version, its output mode, and its settings, if they are given.
-        expect: What the new version must emit after the upgrade; as `Job.upgrade`.
-        asked: Which histories are drawn.
-        from_pyspark: The PySpark that the earlier version runs on; None: this process's.
-        repartition: The number of partitions that its state is brought to; None: as many as it has.
+        earlier: The earlier version, its output mode, and its settings, if given.
+        expect: The expected output of the new version after the upgrade; as for `Job.upgrade`.
+        asked: The options of the drawn histories.
+        from_pyspark: The PySpark of the earlier version; None: this process's.
+        repartition: The new number of partitions of its state; None: unchanged.
     """
     __tracebackhide__ = True
     histories = asked.get("histories")
@@ -93,10 +93,10 @@ def _earlier(
     settings: Mapping[str, str | int] | None,
     on: OtherPySpark | None,
 ) -> Earlier:
-    """Return the old version, whose declaration is checked by itself, on its PySpark.
+    """Return the old version, whose declaration is checked separately, on its PySpark.
 
     Raises:
-        BadInput: It breaks the contract, or the versions are a sink and no sink.
+        BadInput: The old version breaks the contract, or only one of the versions is a sink.
     """
     own, job = settings_of(settings), old.job if isinstance(old, Script) else old
     if isinstance(job, Sink) != isinstance(options.runner.job, Sink):
@@ -110,14 +110,14 @@ def _earlier(
 
 
 class Upgrades:
-    """The checks of one upgrade after each of several batches; they share the runs from the start."""
+    """The checks of an upgrade after each of several batches, with shared runs from the start."""
 
     def __init__(self, options: CheckOptions, earlier: Earlier, expect: Any) -> None:
         self.options = replace(options, runner=replace(options.runner, earlier=earlier))
         self.earlier, run, job = earlier, options.run, options.runner.job
         cuts = UPGRADE.draw(run, options.seed, options.batches - 1)
-        # It is stopped where the upgraded job is, so that a restart alone makes no difference. By the default trigger
-        # other stops make none, so one run with all of them serves the upgrades after all batches.
+        # The run stops where the upgraded job does, so that a restart alone makes no difference. With the default
+        # trigger, other stops make no difference, so a single run with all stops serves all upgrades.
         stopped = replace(run, stop_after=tuple(range(max(cuts) + 1))) if run.trigger == "default" else None
         self.oracle: Oracle = JobOracle(
             job,
@@ -188,11 +188,11 @@ class Upgrades:
 
 
 class UpgradeCheck(JobCheck):
-    """The check of an upgrade after one batch.
+    """The check of an upgrade after a single batch.
 
     Args:
-        options: As `JobCheck`.
-        oracle: As `JobCheck`.
+        options: As for `JobCheck`.
+        oracle: As for `JobCheck`.
         variation: The upgrade.
         old_sources: The columns of the old version's streaming sources, in order.
     """
@@ -201,7 +201,7 @@ class UpgradeCheck(JobCheck):
         self, options: CheckOptions, oracle: Oracle, variation: Variation, old_sources: Sequence[Sequence[str]]
     ) -> None:
         super().__init__(options, oracle, variation)
-        # The check's clock is a source beside each watermark, and Spark numbers a checkpoint's sources.
+        # The check's clock is an additional source at each watermark, and Spark numbers a checkpoint's sources.
         sources = self.judge.declared.plan.sources
         self.without_clock = self.judge.is_sink or [*sources] != [*old_sources]
         if self.without_clock:
@@ -213,19 +213,19 @@ class UpgradeCheck(JobCheck):
             self.draws = _ByRowsAlone(options, oracle, variation.run, self.judge.declared.plan, self.draws.takes_late)
 
     def judge_of(self, witness: RowsWitness, oracle: Oracle, declared: Declared) -> Judge:
-        """Make the judge of the upgrade."""
+        """Create the judge of the upgrade."""
         given = self.options.unique, self.options.equality, self.options.without
         return UpgradeJudge(witness, oracle, declared, *given, from_start=not isinstance(oracle, BothOracle))
 
     @property
     def moved(self) -> int:
-        """The number of comparisons in which rows come in another batch than in a run from the start."""
+        """The number of comparisons in which rows are in another batch than in a run from the start."""
         return self.judge.moved if isinstance(self.judge, UpgradeJudge) else 0
 
     def failure(
         self, failed: QueryFailed, failing: JobHistory | None, variation: Variation, stopped: str = ""
     ) -> Exception:
-        """Return the verdict on a job that can't go on from the checkpoint; or the error of a run from the start."""
+        """Return the verdict on a job that can't continue from the checkpoint; or the error of a run from the start."""
         if not isinstance(failed, NotContinued):
             return super().failure(failed, failing, variation, stopped)
         histories = [JobHistory(((),))] if failing is None else [failing]
@@ -249,12 +249,12 @@ class UpgradeCheck(JobCheck):
 
 
 class _ByRowsAlone(Draws):
-    """Draws histories without a clock: their rows alone move the watermark."""
+    """Draws histories without a clock: only their own rows move the watermark."""
 
     def draw(self, count: int) -> list[JobHistory]:
         return [replace(history, clock=()) for history in super().draw(count)]
 
 
 def _is_function(expect: Any) -> bool:
-    """Whether what is expected is a function of both outputs, and no rule, class or statement."""
+    """Return whether the expectation is a function of both outputs, and not a rule, class or statement."""
     return isinstance(expect, Callable) and not isinstance(expect, (type, Oracle))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""How a check of a job ends: as violated, as inconclusive, or without a verdict."""
+"""The ends of a job's check: violated, inconclusive, or without a verdict."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..checked import Checked, LawCount
 
 
 class CheckFailed(Raised, AssertionError):
-    """A check of a job that ended otherwise than by *conforms*.
+    """A check of a job that didn't end with *conforms*.
 
     Attributes:
-        notes: The invariants that held before the failure, and the notes on the job's plan, as far as it is known.
+        notes: The invariants that held before the failure, and the notes on the job's plan, if known.
     """
 
     notes: Sequence[str] = ()
@@ -33,10 +33,10 @@ class CheckFailed(Raised, AssertionError):
 
 
 class Inconclusive(CheckFailed):
-    """The check found no difference, but its histories leave a coverage goal unmet, so that they show nothing.
+    """The check found no difference, but its histories leave a coverage goal unmet.
 
     Attributes:
-        job: The job's name; empty where it isn't known.
+        job: The job's name; empty if unknown.
     """
 
     __module__ = PUBLIC
@@ -55,12 +55,12 @@ class Inconclusive(CheckFailed):
 
 
 class Violated(CheckFailed):
-    """The job differs from what is expected.
+    """The job differs from its expected output.
 
     Attributes:
-        counterexample: The smallest history that was found, the expected rows and the emitted rows.
-        path: The path where the counterexample is saved; None if it isn't saved.
-        as_found: The counterexample that it was shrunk from, if that differs in another way; else None.
+        counterexample: The smallest history found, the expected rows and the emitted rows.
+        path: The path of the saved counterexample; None: not saved.
+        as_found: The counterexample before shrinking, if it differs in another way; else None.
     """
 
     __module__ = PUBLIC
@@ -79,19 +79,19 @@ class Violated(CheckFailed):
 
     @property
     def name(self) -> str:
-        """The name of what was checked."""
+        """The name of the check's subject."""
         return self.counterexample.actual[0]
 
     @property
     def checked(self) -> Checked:
-        """The outcome as plain data: the law that is broken, on one history."""
+        """The outcome as plain data: the broken law, on one history."""
         one = self.counterexample
         count = LawCount(one.law, one.compared, ("expected", "job"), "violated", 1, 1)
         return Checked(self.name, "violated", [count], 1, seeds=f"seed {one.seed}", notes=self.notes)
 
 
 class UpgradeRefused(CheckFailed):
-    """A job can't go on from its earlier version's checkpoint: Spark refuses it, or the job fails on the state.
+    """A job can't continue from its earlier version's checkpoint: Spark refuses it, or the job fails on the state.
 
     Attributes:
         job: The job's name.
@@ -118,7 +118,7 @@ class NotFinished:
 
     Attributes:
         check: The check's name, such as the name of its test.
-        why: The reason that ended it or kept it from running, such as `could not run: the columns can't be read`.
+        why: The reason of the end or failure, such as `could not run: the columns can't be read`.
     """
 
     check: str

@@ -1,1 +1,1 @@
-"""Sinks judged: what each sink promises, and what was seen under every fault."""
+"""Judge sinks: each sink's promises, and its observed behaviour under every fault."""

@@ -1,4 +1,4 @@
-"""Why a sink loses, doubles, tears or stops under a fault, with the document or the source that says so."""
+"""The reason why a sink loses, doubles, tears or stops under a fault, with the document or source of the reason."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Cause(NamedTuple):
     """The cause of a verdict.
 
     Attributes:
-        sinks: The sinks that it explains.
+        sinks: The affected sinks.
         faults: The faults.
         verdict: The verdict.
         says: The cause, in one sentence.
-        source: The document or the source that says so.
+        source: The document or the source of the sentence.
     """
 
     sinks: Collection[str]
@@ -187,7 +187,7 @@ CAUSES: Sequence[Cause] = (
 
 
 def cause_of(sink: SinkContract, fault: str, verdict: SinkVerdict) -> tuple[str, str]:
-    """Return the cause of a verdict and its source; both are empty where none is known."""
+    """Return the cause of a verdict and its source; both are empty if unknown."""
     for cause in CAUSES:
         if sink.name in cause.sinks and fault in cause.faults and verdict == cause.verdict:
             return cause.says, cause.source

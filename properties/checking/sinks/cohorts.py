@@ -1,4 +1,4 @@
-"""The histories that share a query: the smallest ones first, then drawn ones, each in rows of its own number."""
+"""The histories that share a query, the smallest first, then drawn histories; each row carries its history's number."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .places import PER_BATCH
 BATCHES = 4
 KEYS = "ab"
 FILLING = -1
-"""The number of the history whose rows fill a disk; it isn't judged."""
+"""The number of the history whose rows fill a disk, and which isn't judged."""
 _FILLING_ROWS = 400
 MOST_ROWS = 3
-"""The most rows of a drawn history in a batch."""
+"""The largest number of rows of a drawn history in a batch."""
 SCHEMA = pa.schema([("history", pa.int64()), ("key", pa.string()), ("amount", pa.int64()), ("id", pa.int64())])
 
 
@@ -37,7 +37,7 @@ class Payments:
 
 
 def payments(count: int, seed: int) -> list[Payments]:
-    """Return so many histories: all with one row and with two, the smallest first, and then drawn ones."""
+    """Return the given number of histories: all with one row and with two, the smallest first, then drawn ones."""
     places = [(batch, key) for batch in range(BATCHES) for key in KEYS]
     small = [(place,) for place in places[:: len(KEYS)]]
     found = [_with(rows) for rows in [*small, *itertools.combinations(places, 2)]]
@@ -54,12 +54,12 @@ def _with(rows: Sequence[tuple[int, str]]) -> Payments:
 
 @dataclass(frozen=True)
 class SinkCohort:
-    """Histories that share a query, and the rows that are expected of them.
+    """Histories that share a query, and their expected rows.
 
     Attributes:
         histories: The histories.
-        totals: Whether a total for each key is expected; else each row.
-        seconds: Whether a second query's rows are expected, too: the same, under other keys and numbers.
+        totals: Whether a total for each key is expected, instead of each row.
+        seconds: Whether a second query's rows are expected too: the same rows, with other keys and numbers.
     """
 
     histories: Sequence[Payments]
@@ -70,8 +70,8 @@ class SinkCohort:
 
         Args:
             batch: The batch.
-            second: Whether they are those of a second query: the same, under other keys and numbers.
-            filling: Whether rows are added that fill a disk.
+            second: Whether to return the rows of a second query: the same rows, with other keys and numbers.
+            filling: Whether to add rows that fill a disk.
         """
         rows = [
             (number, key.upper() if second else key, 1, row + PER_BATCH * BATCHES * second)
@@ -83,7 +83,7 @@ class SinkCohort:
         return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
 
     def expected(self, number: int, batches: Sequence[int], second: bool = False) -> Counter[str]:
-        """Return what a history's rows in some batches add up to: the number of each row, or the total of each key."""
+        """Return the result of a history's rows in some batches: the number of each row, or the total of each key."""
         rows = [row for batch in batches for row in self.histories[number].rows(batch)]
         if second:
             rows += [(key.upper(), row + PER_BATCH * BATCHES) for key, row in rows]

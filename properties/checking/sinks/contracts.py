@@ -1,4 +1,4 @@
-"""A sink of the table: what it promises and by which document, how it writes, how its readers read."""
+"""A sink of the table: its promise and the document, its write, and its readers."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ class SinkContract:
 
     Attributes:
         name: Its name on the command line.
-        says: How it writes, in one sentence.
-        promises: What becomes of each row when the query's process dies.
-        document: Where this is promised.
+        says: The way it writes, in one sentence.
+        promises: The promise for each row when the query's process dies.
+        document: The document of the promise.
         read: Returns the rows that a reader finds in a target.
-        write: The function of `foreachBatch`, which stops at its places; None: it is a sink of Spark's own.
-        own: Starts a sink of Spark's own.
+        write: The function of `foreachBatch`, which stops at its places; None: one of Spark's own sinks.
+        own: Starts one of Spark's own sinks.
         file: The name of its target.
-        result: Whether its rows are those of the input, or a total for each key.
+        result: The kind of its rows: the input's rows, or a total for each key.
         places: The places at which it can stop.
-        writer: Whether Spark's tasks write, or this process.
-        library: The Python package that it needs; empty: none.
+        writer: The writing process: Spark's tasks, or this process.
+        library: The required Python package; empty: none.
         extra: The extra of streamproof that installs the package.
         settings: Settings of the session.
-        memory: Whether the target lives in Spark's memory.
+        memory: Whether the target is in Spark's memory.
     """
 
     name: str
@@ -66,7 +66,7 @@ class SinkContract:
 
     @property
     def missing(self) -> str:
-        """Why it can't be played here; empty if it can."""
+        """The reason why the sink can't run here; empty if it can."""
         if not self.library or installed(self.library):
             return ""
         return f"{self.library} isn't installed: {install_command(self.extra)}"
@@ -78,12 +78,12 @@ def table_of(rows: Any) -> pa.Table:
 
 
 def halves(rows: Any) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-    """Return the rows of a micro-batch in order, in two parts: of most histories with several rows each has some."""
+    """Return the ordered rows of a micro-batch in two parts, which both contain rows of most larger histories."""
     found = sorted(tuple(row.values()) for row in table_of(rows).to_pylist())
     second = [row for row in found if _parity(row)]
     return [row for row in found if not _parity(row)], second
 
 
 def _parity(row: tuple[Any, ...]) -> int:
-    """Return a row's half: by its number, or of a total by its key."""
+    """Return a row's half: by its number, or for a total by its key."""
     return (row[3] if len(row) > 3 else ord(row[1][0])) % 2

@@ -1,7 +1,7 @@
-"""A process of its own that is killed: it starts the queries that it is told of, and waits; or writes one batch.
+"""A process to be killed: it starts the given queries, and waits; or it writes one batch.
 
-Its argument is a file of JSON: the queries, each with its sink, folder and target and where it stops. For one write it
-is the name of the sink, its target, the batch and the file with its rows.
+Its argument is a JSON file: the queries, each with its sink, folder, target and stopping place. For a single write, it
+contains the sink's name, the target, the batch and the file of the rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .sinks import sink_named
 
 
 def start_all(told: Path) -> None:
-    """Start the queries, say so, and wait; a query that ends leaves a file that says why."""
+    """Start the queries, report the start, and wait; a query that ends writes a file with the reason."""
     from ...system.visible import first_line
     from ...witnesses.spark.failures import QueryFailed, reported_failures
     from ...witnesses.spark.session import spark_session
@@ -63,13 +63,13 @@ def start_all(told: Path) -> None:
 
 
 def write_once(name: str, target: str, batch: int, rows: str) -> None:
-    """Write a batch, as the function of `foreachBatch` does, and be traced from then on."""
+    """Write a batch, like the function of `foreachBatch`, and be traced from then on."""
     import pyarrow.parquet as pq
 
     sink = sink_named(name)
     assert sink.write is not None
     if sink.library:
-        importlib.import_module(sink.library)  # to import it traced would take seconds
+        importlib.import_module(sink.library)  # a traced import would take seconds
     tracing.begin()
     sink.write(pq.read_table(rows), batch, target, NOWHERE)
 

@@ -1,4 +1,4 @@
-"""The faults of the table: what is done, and at which step."""
+"""The faults of the table: the action of each, and its step."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .places import AFTER, BEFORE, BETWEEN, CHECKED, NOWHERE, WITHIN, DyingPlace
 from .playing import ROWS, FaultedQuery
 
 AT = 1
-"""The batch in which the fault happens: batches are before it and behind it."""
+"""The batch of the fault, with batches before and after it."""
 _FULL = {"spark": 2_600, "python": 600}
-"""The size in bytes that files may have on the full disk: the checkpoint's are smaller, the sink's larger."""
+"""The size limit of files on the full disk (bytes): the checkpoint's files are smaller, the sink's larger."""
 _JOINED_S = 30
 
 
@@ -31,15 +31,15 @@ class Fault:
 
     Attributes:
         name: Its name on the command line.
-        says: What is done, in one sentence.
-        play: Plays it in the session of this process; None: it has no such way.
-        place: Where the query's process is killed, for the real way; None: it has no such way.
-        batch: The batch in which it is killed.
-        is_of_process: Whether the documents promise something for it: the death of a process on its own checkpoint.
-        unfit: Returns why it can't be played on a sink; empty if it can.
-        traced: Whether a process is killed at its operations on files.
-        waits: Whether the process isn't killed where it stands still, but goes on beside its successor.
-        in_invariants: Whether `invariants` plays it on a sink of the user's.
+        says: The action, in one sentence.
+        play: Simulates the fault in this process's session; None: no simulation.
+        place: The place at which the query's process is killed in reality; None: no such way.
+        batch: The batch of the kill.
+        is_of_process: Whether the documents' promises include it: the death of a process with its own checkpoint.
+        unfit: Returns the reason why a sink can't undergo it; empty if it can.
+        traced: Whether a process is killed at its file operations.
+        waits: Whether the process isn't killed at its place, but continues together with its successor.
+        in_invariants: Whether `invariants` simulates it on a user's sink.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Fault:
 
 
 def death_at(place: DyingPlace, batch: int = AT) -> Callable[[FaultedQuery], Seen]:
-    """Return a fault by which the query dies at a place: by an exception, or by files that are put back."""
+    """Return a fault by which the query dies at a place: by an exception, or by restored files."""
 
     def play(query: FaultedQuery) -> Seen:
         if query.sink.own is not None and place != WITHIN and not query.sink.memory:
@@ -70,7 +70,7 @@ def death_at(place: DyingPlace, batch: int = AT) -> Callable[[FaultedQuery], See
 
 
 def _put_back(query: FaultedQuery, place: DyingPlace, batch: int) -> Seen:
-    """Put target and checkpoint back as they are at a place of a sink of Spark's own, which calls no function."""
+    """Restore target and checkpoint as they are at a place of one of Spark's own sinks, which calls no function."""
     query.run_until(batch)
     target = Path(query.target)
     before = query.save(target, "target before")
@@ -83,7 +83,7 @@ def _put_back(query: FaultedQuery, place: DyingPlace, batch: int) -> Seen:
 
 
 def in_commit(query: FaultedQuery) -> Seen:
-    """Take a batch out of the log of Spark's file sink: its files lie there, and no log names them."""
+    """Remove a batch from the log of Spark's file sink: its files exist, but no log names them."""
     if not query.sink.name.startswith("file-"):
         query.seen.unmet = "only Spark's file sink commits by a log that can be put back"
         return query.seen
@@ -96,7 +96,7 @@ def in_commit(query: FaultedQuery) -> Seen:
 
 
 def repeated(query: FaultedQuery) -> Seen:
-    """Take the batch's commit entry away, twice."""
+    """Remove the batch's commit entry, twice."""
     for _ in range(2):
         query.run_until(AT + 1)
         undo_commit(query.checkpoint)
@@ -105,7 +105,7 @@ def repeated(query: FaultedQuery) -> Seen:
 
 
 def lost_connection(query: FaultedQuery) -> Seen:
-    """Raise an error once within a write, and once behind it; the process goes on, and starts the query again."""
+    """Raise an error once within a write, and once after it; the process continues, and restarts the query."""
     for place in (WITHIN, AFTER):
         if place in query.sink.places and (place == WITHIN or query.sink.own is None):
             query.stops(place, AT)
@@ -116,7 +116,7 @@ def lost_connection(query: FaultedQuery) -> Seen:
 
 
 def zombie(query: FaultedQuery) -> Seen:
-    """Let the write of a query go on that waits while its successor repeats the batch, and commits the next."""
+    """Let a waiting query's write continue after its successor has repeated the batch, and committed the next."""
     if query.sink.write is None:
         query.seen.unmet = "Spark's own sink has no function to call"
         return query.seen
@@ -152,14 +152,14 @@ def zombie(query: FaultedQuery) -> Seen:
 
 
 def zombies_place(sink: SinkContract) -> DyingPlace:
-    """Return the place at which a zombie waits: where it has seen what it goes by."""
+    """Return the place at which a zombie waits: after it has read the state that its write depends on."""
     if CHECKED in sink.places:
         return CHECKED
     return BEFORE if sink.own is None or WITHIN not in sink.places else WITHIN
 
 
 def two_queries(query: FaultedQuery) -> Seen:
-    """Let a second query write to the same target, with a checkpoint and rows of its own."""
+    """Let a second query write to the same target, with its own checkpoint and rows."""
     folder = query.folder / "second"
     folder.mkdir()
     other = FaultedQuery(query.spark, folder, query.sink, query.cohort, query.target, second=True)
@@ -172,7 +172,7 @@ def two_queries(query: FaultedQuery) -> Seen:
 
 
 def full_disk(query: FaultedQuery) -> Seen:
-    """Let files grow to a small size only, while the batch is written; then there is room again."""
+    """Limit the size of files during the batch's write; afterwards, remove the limit."""
     if sys.platform != "linux":
         query.seen.unmet = "Linux alone limits the files of another process"
         return query.seen
@@ -190,7 +190,7 @@ def full_disk(query: FaultedQuery) -> Seen:
 
 @contextlib.contextmanager
 def _small_files(query: FaultedQuery) -> Iterator[None]:
-    """Limit the size of files, for the process whose writes are the sink's."""
+    """Limit the size of files, for the process that writes the sink's files."""
     import resource
 
     pid = os.getpid()
@@ -205,7 +205,7 @@ def _small_files(query: FaultedQuery) -> Iterator[None]:
 
 
 def retention(query: FaultedQuery) -> Seen:
-    """Remove the files of the target that are as old as the first batch, as the rule of a bucket does."""
+    """Remove the target's files from the first batch's time, like a bucket's lifecycle rule."""
     query.run_until(AT)
     target = Path(query.target)
     old = {path: path.stat().st_mtime_ns for path in target.rglob("*") if path.is_file()}
@@ -221,7 +221,7 @@ def retention(query: FaultedQuery) -> Seen:
 
 
 def old_checkpoint(query: FaultedQuery) -> Seen:
-    """Put back the checkpoint of the first batch after three; what has come since is one micro-batch."""
+    """Restore the first batch's checkpoint after three batches; the later rows form one micro-batch."""
     query.run_until(AT)
     saved = query.save(query.checkpoint, "yesterday")
     query.run_until(AT + 2)
@@ -239,7 +239,7 @@ def deleted_checkpoint(query: FaultedQuery) -> Seen:
 
 
 def deleted_checkpoint_latest(query: FaultedQuery) -> Seen:
-    """Delete the checkpoint after three batches; the source goes on with what is new."""
+    """Delete the checkpoint after three batches; the source continues with new rows."""
     query.run_until(AT + 2)
     shutil.rmtree(query.checkpoint)
     for path in query.folders[ROWS].glob("*.parquet"):

@@ -1,4 +1,4 @@
-"""The verdict on a history: rows lost, doubled or torn, by what its readers have found."""
+"""The verdict on a history: rows lost, doubled or torn, from its readers' results."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ BROKEN_BY: Mapping[Promise, Sequence[SinkVerdict]] = {
     "at least once": ("stuck", "lost"),
     "nothing": (),
 }
-"""The verdicts that break a promise: no document promises readers whole batches."""
+"""The verdicts that break a promise; torn batches don't, because no document promises readers complete batches."""
 FoundRows: TypeAlias = Mapping[int, Counter[str]]
 
 
 def found_in(rows: Sequence[Row], totals: bool) -> FoundRows:
-    """Return what a reader has found of each history: the number of each row, or the total of each key."""
+    """Return a reader's result for each history: the number of each row, or the total of each key."""
     found: dict[int, Counter[str]] = {}
     for row in rows:
         of_history = found.setdefault(int(row["history"]), Counter())
@@ -36,16 +36,16 @@ def found_in(rows: Sequence[Row], totals: bool) -> FoundRows:
 
 @dataclass
 class Seen:
-    """What was seen of one sink under one fault.
+    """The observations of a sink under a fault.
 
     Attributes:
-        readings: What a reader has found in between, each with the number of the batches that were handed over.
-        end: What a reader has found at the end.
+        readings: A reader's intermediate results, each with the number of the delivered batches.
+        end: A reader's final result.
         batches: The batches whose rows are expected at the end.
-        second: Whether a second query's rows are expected, too.
-        refusals: What was refused, and why.
-        stuck: Why the query, or a reader, can't go on; empty if it can.
-        unmet: Why the fault didn't happen; empty if it did.
+        second: Whether a second query's rows are expected too.
+        refusals: The refused actions, with the reasons.
+        stuck: The reason why the query, or a reader, can't continue; empty if it can.
+        unmet: The reason why the fault didn't happen; empty if it did.
     """
 
     batches: Sequence[int]
@@ -63,7 +63,7 @@ class Verdicts:
 
     Attributes:
         counts: The number of histories with each bad verdict.
-        smallest: The index of the smallest history with each.
+        smallest: The index of the smallest history with each bad verdict.
     """
 
     counts: Mapping[SinkVerdict, int]
@@ -71,7 +71,7 @@ class Verdicts:
 
 
 def judged(cohort: SinkCohort, seen: Seen) -> Verdicts:
-    """Judge each history of a cohort by what was seen of it."""
+    """Judge each history of a cohort by the observations."""
     of_each: dict[SinkVerdict, list[int]] = {}
     for number in range(len(cohort.histories)):
         for verdict in verdicts_on(cohort, number, seen):
@@ -101,7 +101,7 @@ def verdicts_on(cohort: SinkCohort, number: int, seen: Seen) -> list[SinkVerdict
 
 
 def _is_torn(cohort: SinkCohort, number: int, found: Counter[str]) -> bool:
-    """Return whether a reader has found some rows of a batch, or new totals of some of its keys, and not all."""
+    """Return whether a reader has found some rows of a batch, or new totals of some of its keys, but not all."""
     for batch in range(len(cohort.histories[number].batches)):
         after = cohort.expected(number, range(batch + 1))
         there = {found[key] >= after[key] for key in cohort.expected(number, [batch])}

@@ -1,4 +1,4 @@
-"""Real deaths: queries in a process that is killed while they stand still, and go on in this process's session."""
+"""Real deaths: queries in a process that is killed while they wait, and continue in this process's session."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from .places import AFTER, BEFORE, DyingPlace
 from .playing import FaultedQuery
 
 WAIT_S = 120.0
-"""How long queries may take to come to their places."""
+"""The time limit for queries to reach their places."""
 TRACED = 4
-"""The most operations at which a process is killed in its commit."""
+"""The largest number of operations at which a process is killed in its commit."""
 _LOOKS_S = 0.002
 
 
 @dataclass
 class Dying:
-    """A query that is to die.
+    """A query that will be killed.
 
     Attributes:
-        play: The query, as it goes on after the death.
+        play: The query after the death.
         fault: The fault.
-        marker: The file that says that it stands still.
+        marker: The file that shows that the query waits.
     """
 
     play: FaultedQuery
@@ -47,7 +47,7 @@ class Dying:
 
     @property
     def place(self) -> DyingPlace:
-        """Where it stands still."""
+        """The waiting place of the query."""
         if self.fault.waits:
             return zombies_place(self.play.sink)
         assert self.fault.place is not None
@@ -55,17 +55,17 @@ class Dying:
 
     @property
     def is_watched(self) -> bool:
-        """Whether it is stopped when a file of its log is there; see `is_watched`."""
+        """Whether the query is stopped when a file of its log appears; see `is_watched`."""
         return is_watched(self.play.sink, self.fault)
 
     @property
     def ended(self) -> str | None:
-        """Why its query has ended; None: it hasn't."""
+        """The reason why its query has ended; None: it hasn't."""
         path = Path(f"{self.marker}.ended")
         return path.read_text() if path.exists() else None
 
     def told(self) -> dict[str, Any]:
-        """Return what the process is told that starts the query."""
+        """Return the data by which the process starts the query."""
         return {
             "sink": self.play.sink.name,
             "folder": str(self.play.folder),
@@ -77,18 +77,18 @@ class Dying:
 
 
 def is_watched(sink: SinkContract, fault: Fault) -> bool:
-    """Return whether a sink calls nothing at a fault's place, and so is stopped when a file of its log is there."""
+    """Return whether a sink calls no function at a fault's place, and so is stopped when a file of its log appears."""
     return fault.place == AFTER and not fault.waits and sink.name.startswith("file-")
 
 
 def dying_of(play: FaultedQuery, fault: Fault) -> Dying:
-    """Return a query that is to die by a fault; its first batches are handed over."""
+    """Return a query that a fault will kill, after its first batches were delivered."""
     play.make_available(fault.batch + 1)
     return Dying(play, fault, play.folder / f"stands still {play.sink.name}")
 
 
 def kill_together(queries: Sequence[Dying], folder: Path) -> None:
-    """Let queries come to their places in one process, kill it, and note those that haven't come there."""
+    """Run queries to their places in one process, kill it, and record those that haven't reached their places."""
     with _process(queries, folder) as pids:
         _await(queries, pids)
     for query in queries:
@@ -97,7 +97,7 @@ def kill_together(queries: Sequence[Dying], folder: Path) -> None:
 
 
 def seen_after_death(query: Dying) -> Seen:
-    """Read what the death has left, and let the query go on in this process."""
+    """Read the state after the death, and let the query continue in this process."""
     if not query.play.seen.unmet:
         query.play.observe()
         query.play.finish()
@@ -105,7 +105,7 @@ def seen_after_death(query: Dying) -> Seen:
 
 
 def zombies(queries: Sequence[Dying], folder: Path) -> None:
-    """Let queries stand still in another process while their successors write, and then go on and write last."""
+    """Let queries wait in another process while their successors write, and then continue and write last."""
     with _process(queries, folder) as pids:
         _await(queries, pids)
         successors = [query for query in queries if query.marker.exists()]
@@ -129,7 +129,7 @@ def zombies(queries: Sequence[Dying], folder: Path) -> None:
 
 @contextlib.contextmanager
 def _process(queries: Sequence[Dying], folder: Path) -> Iterator[list[int]]:
-    """Start queries in a process of its own, and kill it and its JVM at the end."""
+    """Start queries in a separate process, and kill the process and its JVM at the end."""
     told = folder / "queries.json"
     told.write_text(json.dumps([query.told() for query in queries]))
     pids: list[int] = []
@@ -161,7 +161,7 @@ def _process(queries: Sequence[Dying], folder: Path) -> Iterator[list[int]]:
 
 
 def _await_end(pid: int) -> None:
-    """Wait until a killed process has ended: until then it holds its files and locks."""
+    """Wait until a killed process has ended, because until then it holds its files and locks."""
     end = time.monotonic() + WAIT_S
     while time.monotonic() < end:
         try:
@@ -174,7 +174,7 @@ def _await_end(pid: int) -> None:
 
 
 def _await(queries: Sequence[Dying], pids: Sequence[int]) -> None:
-    """Wait until each query stands still or has ended; stop the JVM where a query is watched and its log is there."""
+    """Wait until each query waits or has ended; stop the JVM if a watched query's log exists."""
     end = time.monotonic() + WAIT_S
     while time.monotonic() < end:
         waiting = [query for query in queries if not query.marker.exists() and query.ended is None]
@@ -190,10 +190,10 @@ def _await(queries: Sequence[Dying], pids: Sequence[int]) -> None:
 
 
 def killed_in_commit(play: FaultedQuery) -> Iterator[tuple[str, FaultedQuery]]:
-    """Kill a process at some of its operations on the target's files; yield each, and the query that goes on.
+    """Kill a process at some of its operations on the target's files; yield each, and the query that continues.
 
     Raises:
-        StreamproofError: No process can be traced here.
+        StreamproofError: This system can't trace processes.
     """
     play.kept = play.folder / "kept"
     play.stops(BEFORE, AT)

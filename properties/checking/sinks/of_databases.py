@@ -24,7 +24,7 @@ Database = Any
 
 @contextlib.contextmanager
 def sqlite(target: str) -> Iterator[Database]:
-    """Open an SQLite database whose transactions are those that are asked for."""
+    """Open an SQLite database with explicit transactions only."""
     with contextlib.closing(sqlite3.connect(target, timeout=2, isolation_level=None)) as database:
         yield database
 
@@ -40,7 +40,7 @@ def duckdb(target: str) -> Iterator[Database]:
 
 @contextlib.contextmanager
 def transaction(database: Database) -> Iterator[None]:
-    """Commit what is done within it, or nothing."""
+    """Commit the block's changes, or nothing."""
     database.execute("BEGIN")
     try:
         yield
@@ -52,7 +52,7 @@ def transaction(database: Database) -> Iterator[None]:
 
 
 def insert(database: Database, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert rows, if there are any."""
+    """Insert rows, if any."""
     if rows:
         database.executemany(statement, rows)
 
@@ -75,7 +75,7 @@ def at_once(
 
 
 def by_row(rows: Any, batch: int, target: str, at: Places) -> None:
-    """Write each half of a micro-batch in a transaction of its own, as a driver with autocommit does each row."""
+    """Write each half of a micro-batch in its own transaction, as a driver with autocommit does for each row."""
     first, second = halves(rows)
     with sqlite(target) as database:
         database.execute(ROWS)
@@ -87,14 +87,14 @@ def by_row(rows: Any, batch: int, target: str, at: Places) -> None:
 
 
 def is_done(database: Database, batch: int) -> bool:
-    """Return whether the guard table has a micro-batch."""
+    """Return whether the guard table contains a micro-batch."""
     database.execute(ROWS)
     database.execute(GUARD)
     return bool(database.execute("SELECT 1 FROM done WHERE batch = ?", [batch]).fetchall())
 
 
 def guard_after(rows: Any, batch: int, target: str, at: Places) -> None:
-    """Write a micro-batch that the guard table hasn't, then note it there."""
+    """Write a micro-batch missing from the guard table, then record it in the guard table."""
     first, second = halves(rows)
     with sqlite(target) as database:
         if is_done(database, batch):
@@ -109,7 +109,7 @@ def guard_after(rows: Any, batch: int, target: str, at: Places) -> None:
 
 
 def guard_before(rows: Any, batch: int, target: str, at: Places) -> None:
-    """Note a micro-batch in the guard table, then write it."""
+    """Record a micro-batch in the guard table, then write it."""
     first, second = halves(rows)
     with sqlite(target) as database:
         if is_done(database, batch):
@@ -124,7 +124,7 @@ def guard_before(rows: Any, batch: int, target: str, at: Places) -> None:
 
 
 def guard_within(rows: Any, batch: int, target: str, at: Places) -> None:
-    """Write a micro-batch and its number in one transaction, which the number's key lets commit once."""
+    """Write a micro-batch and its number in one transaction; the number's primary key lets it commit only once."""
     first, second = halves(rows)
     with sqlite(target) as database:
         if is_done(database, batch):
@@ -138,7 +138,7 @@ def guard_within(rows: Any, batch: int, target: str, at: Places) -> None:
 
 
 def rows_of_sqlite(target: str) -> list[Row]:
-    """Return the rows of the table `result`; none where it isn't yet."""
+    """Return the rows of the table `result`; none without the table."""
     return SQLiteTable(table="result").rows(target)
 
 

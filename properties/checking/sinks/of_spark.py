@@ -39,7 +39,7 @@ def overwrite(rows: Any, batch: int, target: str, at: Places) -> None:
 
 
 def jdbc(rows: Any, batch: int, target: str, at: Places) -> None:
-    """Append a micro-batch to a table of Derby, the database that comes with Spark."""
+    """Append a micro-batch to a table of Derby, Spark's bundled database."""
     _quiet_derby()
     frame = at.frame(rows).withColumnRenamed("key", "name")
     frame.write.option("createTableColumnTypes", "name VARCHAR(9)").jdbc(
@@ -48,7 +48,7 @@ def jdbc(rows: Any, batch: int, target: str, at: Places) -> None:
 
 
 def _quiet_derby() -> None:
-    """Let Derby write no log into the working directory."""
+    """Keep Derby from writing a log into the working directory."""
     java: Any = spark_session(any_provider=True)._jvm
     java.java.lang.System.setProperty("derby.stream.error.file", "/dev/null")
 
@@ -58,7 +58,7 @@ def _url(target: str) -> str:
 
 
 def rows_of_derby(target: str) -> list[Row]:
-    """Return the rows of the table `result`; none where there is no database yet."""
+    """Return the rows of the table `result`; none without a database."""
     if not Path(target).is_dir():
         return []
     _quiet_derby()
@@ -70,7 +70,7 @@ def for_each(writer: DataStreamWriter, target: str, at: Places) -> StreamingQuer
     """Start a query whose writer appends each row to the file of its partition."""
     Path(target).mkdir(exist_ok=True)
 
-    class OfRows:  # within a function, so that it goes to the workers by value
+    class OfRows:  # nested, so that Spark sends it to the workers by value
         def open(self, partition_id: int, epoch_id: int) -> bool:
             self.partition, self.batch, self.count = partition_id, epoch_id, 0
             self.file = Path(target, f"{partition_id}.json").open("a", encoding="utf-8")  # noqa: SIM115
@@ -91,14 +91,14 @@ def for_each(writer: DataStreamWriter, target: str, at: Places) -> StreamingQuer
 
         def settle(self, place: DyingPlace) -> None:
             if self.partition and (place, self.batch) == (at.place, at.batch):
-                time.sleep(SETTLES_S * (not at.is_met))  # the other partition's task ends meanwhile
+                time.sleep(SETTLES_S * (not at.is_met))  # the other partition's task ends in the meantime
                 at.reach(place, self.batch)
 
     return writer.foreach(OfRows()).start()
 
 
 def memory(writer: DataStreamWriter, target: str, at: Places) -> StreamingQuery:
-    """Start a query whose rows are a table in the driver's memory."""
+    """Start a query whose rows become a table in the driver's memory."""
     return writer.format("memory").queryName(_table(target)).start()
 
 
@@ -113,12 +113,12 @@ def _table(target: str) -> str:
 
 
 def rows_of_parquet(target: str) -> list[Row]:
-    """Return the rows of parquet files, of Spark's file sink those in its log."""
+    """Return the rows of parquet files; for Spark's file sink, only the files in its log."""
     return ParquetFiles().rows(target)
 
 
 def rows_of_json(target: str) -> list[Row]:
-    """Return the rows of JSON files, of Spark's file sink those in its log."""
+    """Return the rows of JSON files; for Spark's file sink, only the files in its log."""
     return JsonFiles().rows(target)
 
 

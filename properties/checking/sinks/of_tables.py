@@ -1,4 +1,4 @@
-"""Sinks that commit to a table of a format with versions, Delta or Iceberg, in a function of `foreachBatch`."""
+"""Sinks that commit to a Delta or Iceberg table, whose format keeps versions, in a function of `foreachBatch`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def delta_append(rows: Any, batch: int, target: str, at: Places) -> None:
 
 
 def delta_transaction(rows: Any, batch: int, target: str, at: Places) -> None:
-    """Append a micro-batch to a Delta table whose transactions don't have it, as a transaction of its number."""
+    """Append a micro-batch to a Delta table, if no transaction has its number, as a transaction with its number."""
     from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
     if DeltaTable.is_deltatable(target):
@@ -52,7 +52,7 @@ def iceberg_append(rows: Any, batch: int, target: str, at: Places) -> None:
 
 
 def iceberg_batch(rows: Any, batch: int, target: str, at: Places) -> None:
-    """Append a micro-batch to an Iceberg table none of whose snapshots names it, and name it in the new snapshot."""
+    """Append a micro-batch to an Iceberg table, if no snapshot names it, and name it in the new snapshot."""
     table = table_of(rows)
     found = _iceberg(target, table.schema)
     if any(snapshot.summary and snapshot.summary[_BATCH] == str(batch) for snapshot in found.snapshots()):

@@ -21,23 +21,23 @@ WITHIN: DyingPlace = "within a write"
 BETWEEN: DyingPlace = "between two writes"
 AFTER: DyingPlace = "after its write"
 PER_BATCH = 100
-"""The rows of batch 2 have numbers from 200 on."""
+"""The numbers of batch 2's rows start at 200."""
 SETTLES_S = 1.0
-"""How long the task of one partition waits within a write, so that the task of the other can end."""
+"""The time that a partition's task waits within a write, so that the other partition's task can end."""
 _LOOKS_S = 0.02
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where one query stops, once.
+    """The place where a query stops, once.
 
-    Tasks of Spark have a memory of their own, so a file says that the query has stopped.
+    Spark's tasks have their own memory, so a file records that the query has stopped.
 
     Attributes:
-        place: The place; None: it doesn't stop.
+        place: The place; None: the query doesn't stop.
         batch: The number of the micro-batch.
-        marker: The file that is made there.
-        waits: Whether all its tasks wait there, until a file with `.go` behind the marker's name is made; else one
+        marker: The file that is created at the place.
+        waits: Whether all its tasks wait there, until a file with the marker's name and `.go` is created; else a task
             fails.
     """
 
@@ -50,7 +50,7 @@ class Places:
         """Stop, if the query stops at this place.
 
         Raises:
-            RuntimeError: It dies there.
+            RuntimeError: The query dies at this place.
         """
         if (place, batch) == (self.place, self.batch) and (self.waits or not self.is_met):
             self.stop()
@@ -64,7 +64,7 @@ class Places:
         """Stop here.
 
         Raises:
-            RuntimeError: It dies here.
+            RuntimeError: The query dies at this place.
         """
         marker = Path(self.marker)
         marker.touch()
@@ -74,7 +74,7 @@ class Places:
             time.sleep(_LOOKS_S)
 
     def frame(self, rows: DataFrame) -> DataFrame:
-        """Return rows that Spark writes: their tasks stop before the first row, or within a write in one partition."""
+        """Return rows whose Spark tasks stop before the first row, or within a write in one partition."""
         if self.place not in (BEFORE, WITHIN):
             return rows
         from pyspark.sql import functions as F
@@ -87,7 +87,7 @@ class Places:
                 self.stop()
             return True
 
-        return rows.where(F.udf(lambda number: passes(number), "boolean")("id"))  # without hints, of which it warns
+        return rows.where(F.udf(lambda number: passes(number), "boolean")("id"))  # Spark warns about hints
 
 
 NOWHERE = Places()

@@ -1,4 +1,4 @@
-"""Plays a fault on a sink: a query over the batches of a cohort, stopped, restarted and read as the fault asks."""
+"""Simulates a fault on a sink: runs a query over a cohort's batches, stopped, restarted and read by the fault."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import DataStreamReader, StreamingQuery
 
 ATTEMPTS = 3
-"""How often a query is started again before it counts as stuck."""
+"""The number of restarts of a query before it counts as stuck."""
 QUERY_S = 45.0
 ROWS = "rows"
 
 
 class FaultedQuery(PreparedQuery):
-    """One sink's query under one fault.
+    """A sink's query under a fault.
 
     Args:
         spark: The session.
         folder: The folder of the query.
         sink: The sink.
         cohort: The histories.
-        target: The target; by default one in the folder.
-        second: Whether it is a second query, with rows of its own.
+        target: The target; by default a target in the folder.
+        second: Whether it is a second query, with its own rows.
 
     Attributes:
-        at: Where the query stops.
-        seen: What is seen.
+        at: The place where the query stops.
+        seen: The observations.
         files_per_batch: The number of files that a micro-batch reads.
-        filling: Whether its second batch has rows that fill a disk.
+        filling: Whether its second batch contains rows that fill a disk.
     """
 
     refused = ("", {})
@@ -72,15 +72,15 @@ class FaultedQuery(PreparedQuery):
         self.kept: Path | None = None
 
     def reader(self, name: str) -> DataStreamReader:
-        """Return the reader of the rows, which reads so many files in a micro-batch."""
+        """Return the reader of the rows, with the given number of files in a micro-batch."""
         return super().reader(name).option("maxFilesPerTrigger", self.files_per_batch)
 
     def place(self, batch_id: int) -> tuple[int, bool]:
-        """Return the batch of a micro-batch: each has one."""
+        """Return the number of a micro-batch's batch, which is equal, and that the batch belongs to it."""
         return batch_id, True
 
     def make_available(self, count: int) -> None:
-        """Write the files of the first batches, those of the cohort."""
+        """Write the files of the cohort's first batches."""
         for batch in range(self.available, count):
             table = self.cohort.table(batch, self.second, self.filling and batch == 1)
             hand_over(table, batch, self.folders[ROWS])
@@ -110,11 +110,11 @@ class FaultedQuery(PreparedQuery):
                 self.spark.conf.unset(name)
 
     def written(self, rows: DataFrame, batch: int) -> None:
-        """Write a micro-batch, as the function of `foreachBatch`."""
+        """Write a micro-batch, like the function of `foreachBatch`."""
         self.write(rows, batch, self.at)
 
     def write(self, rows: Any, batch: int, at: Places) -> None:
-        """Write rows as a micro-batch, and stop before it or behind it if it is the place."""
+        """Write rows as a micro-batch, and stop before or after the write if the place requires it."""
         assert self.sink.write is not None
         if self.kept is not None:
             self.kept.mkdir(exist_ok=True)
@@ -130,7 +130,7 @@ class FaultedQuery(PreparedQuery):
         return self.at
 
     def run_until(self, batches: int) -> str:
-        """Start the query until it has written the first batches; return why it failed, empty if it hasn't."""
+        """Start the query until it has written the first batches; return the reason of a failure, or empty."""
         self.make_available(batches)
         try:
             with self.running() as query:
@@ -144,7 +144,7 @@ class FaultedQuery(PreparedQuery):
         return ""
 
     def dies(self, batches: int) -> bool:
-        """Run until the query dies where it is to; note that the fault wasn't met if it doesn't."""
+        """Run until the query dies at its place; record an unmet fault if it doesn't."""
         why = self.run_until(batches)
         if not self.at.is_met:
             self.seen.unmet = f"the query doesn't come to this place{f': {why}' if why else ''}"
@@ -154,12 +154,12 @@ class FaultedQuery(PreparedQuery):
         return not self.seen.unmet
 
     def observe(self) -> None:
-        """Read what a reader finds in between, if it can read."""
-        with contextlib.suppress(Exception):  # a reader of any library
+        """Record a reader's intermediate result, if the reader can read."""
+        with contextlib.suppress(Exception):  # any library's reader may raise its own errors
             self.seen.readings.append(self.found())
 
     def found(self) -> FoundRows:
-        """Return what a reader finds."""
+        """Return a reader's result."""
         with reported_failures():
             return found_in(self.sink.read(self.target), self.sink.result == "totals")
 
@@ -179,13 +179,13 @@ class FaultedQuery(PreparedQuery):
         return self.seen
 
     def restore(self, saved: Path, to: Path) -> None:
-        """Put a folder back as it was saved."""
+        """Restore a saved folder."""
         shutil.rmtree(to, ignore_errors=True)
         if saved.exists():
             shutil.copytree(saved, to)
 
     def save(self, folder: Path, name: str) -> Path:
-        """Save a folder, and return where."""
+        """Save a folder, and return the copy's path."""
         saved = self.folder / name
         if folder.is_dir():
             shutil.copytree(folder, saved)

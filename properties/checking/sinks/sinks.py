@@ -16,14 +16,14 @@ NOT_PLAYED: Mapping[str, str] = {
     "delta-spark": "no release of Delta is for PySpark 4.3",
     "iceberg-spark": "no release of Iceberg is for PySpark 4.3",
 }
-"""Further sinks, and why the table hasn't them."""
+"""Further sinks, and the reason why they aren't in the table."""
 
 
 def sink_named(name: str) -> SinkContract:
     """Return a sink.
 
     Raises:
-        BadInput: There is none of that name, or it isn't played.
+        BadInput: No sink has this name, or the sink isn't played.
     """
     if name in NOT_PLAYED:
         raise BadInput(f"the sink {name} isn't played: {NOT_PLAYED[name]}")

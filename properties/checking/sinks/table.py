@@ -1,4 +1,4 @@
-"""The table of sinks and faults: each cell played by hand and by a real death, judged, and explained."""
+"""The table of sinks and faults: each cell is simulated and played by a real death, judged, and explained."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from .sinks import SINKS
 
 HISTORIES = 60
 TOGETHER = 8
-"""The most queries that die in one process."""
+"""The largest number of queries that die in one process."""
 
 
 @dataclass(frozen=True)
 class PlayedFault:
-    """A fault as it was played in one way.
+    """A fault, as played in one way.
 
     Attributes:
         counts: The number of histories with each bad verdict.
-        smallest: The smallest history with each, in words.
-        refusals: What was refused, and why.
-        why: Why the query or its readers can't go on; empty if they can.
-        unmet: Why it wasn't played; empty if it was.
-        seconds: How long it took.
+        smallest: The smallest history with each bad verdict, in words.
+        refusals: The refused actions, with the reasons.
+        why: The reason why the query or its readers can't continue; empty if they can.
+        unmet: The reason why the fault wasn't played; empty if it was.
+        seconds: The duration (s).
     """
 
     counts: Mapping[SinkVerdict, int] = field(default_factory=dict)
@@ -76,9 +76,9 @@ class Cell:
     Attributes:
         sink: The sink.
         fault: The fault.
-        by_hand: As played in one process: by an exception, or by files that are put back.
-        killed: As played by a process that is killed, or goes on beside its successor.
-        unfit: Why the fault has no place on the sink; empty if it has one.
+        by_hand: The result of the simulation in one process: by an exception, or by restored files.
+        killed: The result of a process that is killed, or continues together with its successor.
+        unfit: The reason why the sink can't undergo the fault; empty if it can.
     """
 
     sink: SinkContract
@@ -95,7 +95,7 @@ class Cell:
 
     @property
     def played(self) -> PlayedFault:
-        """Both ways together, the worst of each."""
+        """Both ways together, with the worst of each."""
         found = PlayedFault(unmet=self.unfit or self._unmet)
         for way in self.ways.values():
             found = found.with_other(way) if not found.unmet else way
@@ -112,17 +112,17 @@ class Cell:
 
     @property
     def is_broken(self) -> bool:
-        """Whether the sink's document promises otherwise."""
+        """Whether the result breaks the promise of the sink's document."""
         return self.fault.is_of_process and bool({*self.verdicts} & {*BROKEN_BY[self.sink.promises]})
 
     @property
     def differs(self) -> bool:
-        """Whether both ways were played, and do other harm to the rows."""
+        """Whether both ways were played and damage the rows differently."""
         return len({frozenset(way.counts) for way in self.ways.values()}) > 1
 
     @property
     def cause(self) -> tuple[str, str]:
-        """The cause of a bad verdict, and the document or source that says so; empty where nothing is bad."""
+        """The cause of a bad verdict, and its document or source; empty without a bad verdict."""
         bad = [one for one in self.verdicts if one in BAD]
         return cause_of(self.sink, self.fault.name, bad[0]) if bad else ("", "")
 
@@ -157,7 +157,7 @@ def fault_named(name: str) -> Fault:
     """Return a fault.
 
     Raises:
-        BadInput: There is none of that name.
+        BadInput: No fault has this name.
     """
     known = {fault.name: fault for fault in FAULTS}
     if name not in known:
@@ -167,14 +167,14 @@ def fault_named(name: str) -> Fault:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be played.
+    """The cells to play, and their options.
 
     Attributes:
         sinks: The sinks.
         faults: The faults.
         histories: The number of histories that share each query.
-        seed: The seed of those that are drawn.
-        folder: The folder below which everything is written.
+        seed: The seed of the drawn histories.
+        folder: The folder of all files.
     """
 
     sinks: Sequence[SinkContract] = tuple(SINKS.values())
@@ -189,16 +189,16 @@ class Asked:
 
 
 def play(asked: Asked, found: list[Cell], show: Callable[[str], None] = doing) -> None:
-    """Play all cells: by hand first, then by real deaths.
+    """Play all cells: simulations first, then real deaths.
 
     Args:
-        asked: What is to be played.
-        found: Where the cells are put, so that they aren't lost when it is interrupted.
-        show: Shows what is played next.
+        asked: The cells to play.
+        found: Receives the cells, so that an interruption doesn't lose them.
+        show: Shows the next cell.
 
     Raises:
         BadInput: None of the sinks is installed.
-        StreamproofError: Spark couldn't be started, or a process that is to be killed.
+        StreamproofError: Spark, or a process to kill, couldn't be started.
     """
     _require_installed(asked.sinks)
     for sink in asked.sinks:
@@ -230,7 +230,7 @@ def _require_installed(sinks: Sequence[SinkContract]) -> None:
 
 
 def _groups(found: Sequence[Cell], indexes: Sequence[int]) -> Iterator[list[int]]:
-    """Divide cells into those that can die in one process: zombies apart, and each of Spark's own log alone."""
+    """Divide cells into groups that can die in one process: zombies apart, and each cell of Spark's own log alone."""
     watched = [index for index in indexes if is_watched(found[index].sink, found[index].fault)]
     for is_zombie in (False, True):
         some = [one for one in indexes if found[one].fault.waits == is_zombie and one not in watched]
@@ -247,7 +247,7 @@ def _by_hand(asked: Asked, sink: SinkContract, fault: Fault) -> PlayedFault:
 
 @contextlib.contextmanager
 def _play(asked: Asked, sink: SinkContract, cohort: SinkCohort) -> Iterator[FaultedQuery]:
-    """Make a query in a folder of its own."""
+    """Create a query in its own folder."""
     spark = spark_session(any_provider=True)
     with temporary_folder(asked.folder or work_folder()) as folder:
         yield FaultedQuery(spark, folder, sink, cohort)

@@ -1,7 +1,7 @@
 """Kills a process at its n-th operation on the files of a folder: `python tracing.py N FOLDER COMMAND…`.
 
-It runs in a process of its own, for it waits for whatever process it traces. It prints the number of the operations
-that were done, and the one at which the process was killed, as JSON. Linux alone has the calls that it makes.
+It runs in a separate process, because it waits for every process that it traces. It prints as JSON the number of
+finished operations, and the operation at which the process was killed. Its system calls exist only on Linux.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 _TRACEME, _SETOPTIONS, _SYSCALL, _GET_INFO = 0, 0x4200, 24, 0x420E
 _OPTIONS = 1 | 2 | 4 | 8 | 1 << 20
-"""Syscalls are marked; forks, vforks and clones are traced; the traced die with this process."""
+"""System calls are marked; forks, vforks and clones are traced; traced processes die with this process."""
 _ENTRY, _WALL = 1, 0x40000000
 _FILE = ["write", "pwrite64", "writev", "pwritev", "ftruncate", "fsync", "fdatasync"]
 _OPERATIONS = {
@@ -54,17 +54,17 @@ class _Info(ctypes.Structure):
 
 
 def why_not() -> str:
-    """Return why no process can be traced here; empty if one can."""
+    """Return the reason why no process can be traced here; empty if one can."""
     if sys.platform != "linux" or platform.machine() not in _OPERATIONS:
         return f"processes are traced on Linux alone, on {' and '.join(_OPERATIONS)}"
     return ""
 
 
 def begin() -> None:
-    """Let the process that started this one trace it from here on.
+    """Let the parent process trace this process from here on.
 
     Raises:
-        OSError: The system doesn't let it.
+        OSError: The system refuses.
     """
     if _libc().ptrace(_TRACEME, 0, None, None):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -78,10 +78,10 @@ def _libc() -> Any:
 
 
 def main(last: int, folder: str, command: list[str]) -> dict[str, int | str]:
-    """Run a command, which calls `begin`, until its n-th operation; 0 lets it end.
+    """Run a command, which calls `begin`, until its n-th operation; 0: until its end.
 
     Raises:
-        OSError: The system lets no process be traced.
+        OSError: The system can't trace processes.
     """
     libc = _libc()
     first = os.fork()
@@ -117,7 +117,7 @@ def main(last: int, folder: str, command: list[str]) -> dict[str, int | str]:
 
 
 def _path(thread: int, name: str, info: _Info) -> str:
-    """Return the path of the file that a system call is for; empty if it isn't known."""
+    """Return the path of the file of a system call; empty if unknown."""
     try:
         if name in _FILE:
             return os.readlink(f"/proc/{thread}/fd/{info.arguments[0]}")

@@ -1,1 +1,1 @@
-"""The judging of a run in production: what it read and wrote, the comparison, its narrowing, and the message."""
+"""The judging of a run in production: its input and output, the comparison, the narrowing, and the message."""

@@ -1,4 +1,4 @@
-"""The comparison of the rows that a run has written with those that an oracle expects."""
+"""The comparison of a run's written rows with an oracle's expected rows."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ from ..verdicts import Inconclusive
 from .run import ProductionRun
 
 _Placed: TypeAlias = tuple[int | None, Row]
-"""A row with the id of its micro-batch; None: it isn't known."""
+"""A row with the id of its micro-batch; None: unknown."""
 
 
 def place_of(row: Row) -> Any:
-    """Return the times of a row, by which it is told from the other rows of its key."""
+    """Return the times of a row, which distinguish it from other rows of its key."""
     return comparable({name: value for name, value in row.items() if isinstance(value, datetime)})
 
 
 def _values_of(row: Row) -> Iterator[Any]:
-    """Yield the values of a row, and those within its structs."""
+    """Yield the values of a row, including those within its structs."""
     for value in row.values():
         yield from _values_of(value) if isinstance(value, Mapping) else [value]
 
 
 def wrong_row(difference: Difference) -> Row:
-    """Return the row that only one side has, of a difference of one row."""
+    """Return the row on only one side, of a difference of a single row."""
     rows: list[Row] = [*difference.expected, *difference.actual]
     return rows[0]
 
 
 class Judging:
-    """The judging of one run.
+    """The judging of a run.
 
     Args:
-        check: The check of the job, whose judge and store it takes.
-        options: The options that the run went by.
+        check: The check of the job, which provides the judge and the store.
+        options: The options of the run.
         run: The run.
     """
 
@@ -61,7 +61,7 @@ class Judging:
         self.sources, self.mode = options.runner.sources, options.run.mode
         self.exact = isinstance(self.judge.oracle, (Rule, JobOracle)) and run.checkpoint.is_whole
         self.by_batch = self.exact and self.mode == "append" and run.written.has_batches
-        # Others say what the table is at the end, whatever the batches were.
+        # Other oracles define only the final table, for any batches.
         self.by_batches = isinstance(self.judge.oracle, (Rule, JobOracle, ModelOracle))
         self.not_checked: list[str] = []
         self.unsure_keys = self._keys_with_late_rows()
@@ -79,9 +79,9 @@ class Judging:
         self.judge.leave_out((plan.nondeterministic | plan.of_clock).difference(self.judge.unique_columns or ()))
 
     def _keys_with_late_rows(self) -> set[Any]:
-        """Return the keys of the rows of which the oracle can't tell whether Spark has dropped them as late.
+        """Return the keys of the rows for which the oracle can't decide whether Spark dropped them as late.
 
-        An oracle that goes by batches is unsure only where a batch without data may have run before.
+        An oracle that uses batches is unsure only if a batch without data may have run before.
         """
         keys: set[Any] = set()
         if self.exact or not self.declared.plan.delays_us:
@@ -97,13 +97,13 @@ class Judging:
         return keys
 
     def emitted(self, expected: Expected) -> tuple[Expected, list[Row]]:
-        """Return the expected and the written rows that are compared, with the same columns.
+        """Return the expected and the written rows for the comparison, with the same columns.
 
-        Columns that nothing is expected of are noted. Rows of keys with rows that may be late are left out.
+        Columns without expectation are recorded. Rows of keys with possibly late rows are left out.
 
         Raises:
             BadInput: The output lacks an expected column.
-            Inconclusive: Rows may be late, and the output doesn't say which of its rows depend on them.
+            Inconclusive: Rows may be late, and the output doesn't identify its rows that depend on them.
         """
         __tracebackhide__ = True
         written = self.run.written
@@ -127,7 +127,7 @@ class Judging:
         return replace(expected, rows=[[*filter(self._is_sure, of_batch)] for of_batch in expected.rows]), rows
 
     def _is_sure(self, row: Row) -> bool:
-        """Whether a row of the output depends on no row that may be late."""
+        """Return whether a row of the output depends on no possibly late row."""
         return comparable([row[column] for column in self.key_columns(row)]) not in self.unsure_keys
 
     def _why_unsure(self) -> str:
@@ -142,7 +142,7 @@ class Judging:
         )
 
     def differing(self, expected: Expected, written: Sequence[Row]) -> list[Difference]:
-        """Return a difference for each row that only one side has, by batch and key, in whatever order they came."""
+        """Return a difference for each row on only one side, by batch and key, in any order."""
         return sorted(self._wrong(expected, written), key=self._order)
 
     def _order(self, one: Difference) -> tuple[bool, int, str]:
@@ -151,17 +151,17 @@ class Judging:
         return one.when is None, one.when or 0, repr(comparable(key))
 
     def key_columns(self, row: Row) -> Sequence[str]:
-        """Return the columns of the key in a row of the output; none if it doesn't have them."""
+        """Return the key's columns in a row of the output; none if the output lacks them."""
         keys = self.sources[0].key
         same = all(source.key == keys for source in self.sources)
         return keys if same and {*keys} <= {*row} else ()
 
     def given(self, history: JobHistory) -> JobHistory:
-        """Return a history as the oracle is given it: in one batch, if only the table at the end is compared."""
+        """Return a history in the oracle's form: in one batch, if only the final table is compared."""
         return history if self.mode == "append" or self.by_batches else _at_once(history)
 
     def expected(self, histories: Sequence[JobHistory]) -> list[Expected]:
-        """Return the outcome of each history that the oracle expects."""
+        """Return the oracle's expected outcome of each history."""
         return self.judge.expected(histories, Variation(self.options.run))
 
     def in_form(self, expected: Expected, emitted: Sequence[Sequence[Row]]) -> tuple[Expected, list[list[Row]]]:
@@ -183,7 +183,7 @@ class Judging:
         return replace(in_form, rows=wanted), came
 
     def _wrong(self, expected: Expected, written: Sequence[Row]) -> Iterator[Difference]:
-        """Yield the rows that only one side has."""
+        """Yield the rows on only one side."""
         columns = sorted(columns_of(expected.rows))
         if self.by_batch:
             by_number: dict[int | None, list[Row]] = {}
@@ -211,11 +211,11 @@ class Judging:
         yield from (Difference(batch, [], [row]) for batch, row in (came[at] for at in surplus))
 
     def watermarks(self, history: JobHistory) -> list[BatchWatermarks]:
-        """Return the watermarks of each batch of a part of the run; empty if they aren't known."""
+        """Return the watermarks of each batch of a part of the run; empty if unknown."""
         return watermarks_of(history, self.sources, self.delays_us, self.options.run.trigger)
 
     def at_end(self, expected: Expected) -> list[Row]:
-        """Return all rows that are expected by the end: those of all batches, or the table."""
+        """Return all expected rows by the end: those of all batches, or the table."""
         if expected.comparing != "batches":
             return [*expected.rows[-1]]
         if self.mode != "append":
@@ -225,7 +225,7 @@ class Judging:
     def _must_and_may(self, expected: Expected) -> tuple[list[_Placed], list[_Placed]]:
         """Return the rows that must have been written by now, and those that may have been, each with its batch.
 
-        A row that the last committed batch has closed comes with the batch after it, which may not have run.
+        A row that the last committed batch has closed is emitted by the next batch, which may not have run.
         """
         rows, numbers = expected.rows, [*self.run.numbers, None]
         if self.mode != "append":
@@ -237,7 +237,7 @@ class Judging:
                 (number, row) for number, of_batch in zip(numbers[:-1], rows[:-1], strict=True) for row in of_batch
             ]
             if isinstance(self.judge.oracle, ModelOracle):
-                # Its clock closes in a batch what Spark closes in the next.
+                # The oracle's clock closes windows a batch earlier than Spark.
                 last = len(rows) - 2
                 return [(numbers[at + 1], row) for at in range(last) for row in rows[at]], by_batch
             return by_batch, by_batch
@@ -252,7 +252,7 @@ class Judging:
         return must, may
 
     def _is_closed(self, row: Row) -> bool:
-        """Whether the watermark has passed a row's times and the job's durations, so that it must have been written."""
+        """Return whether the watermark has passed a row's times and the job's durations, so the row must be written."""
         plan = self.declared.plan
         if not plan.delays_us:
             return True

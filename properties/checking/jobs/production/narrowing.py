@@ -25,7 +25,7 @@ from ..smallest import plainest
 from .judging import Judging, place_of
 
 MOST_ROWS_OF_PART = 10_000
-"""A key with more rows isn't looked at closer."""
+"""A key with more rows isn't narrowed."""
 SHRINKING_S = 60.0
 ELSEWHERE = "{}: another version ran, or the sink lost or repeated rows."
 
@@ -41,10 +41,10 @@ class Narrowing:
         self.judging = judging
 
     def closer(self, found: Counterexample[JobHistory]) -> tuple[Counterexample[JobHistory], str]:
-        """Return the counterexample with fewer rows of the run, and a sentence on what the job does with them here.
+        """Return the counterexample with fewer rows of the run, and a sentence about the job's output for them here.
 
-        If the job is wrong over the rows here, too, they are the fewest on which it is; otherwise the fewest for which
-        the row is still expected.
+        If the job is also wrong here, the rows are the fewest that show the fault; otherwise the fewest for which the
+        row is still expected.
         """
         part, judge, draws = found.history, self.judging.judge, self.judging.draws
         count = len(part.arrivals)
@@ -95,7 +95,7 @@ class Narrowing:
                 )
         except StreamproofError as error:
             return found, f"The job can't be run here over the rows of its key: {error.message}"
-        wanted = found.expected[1].rows[-1][:1]  # a row that is missing, or that was written too often
+        wanted = found.expected[1].rows[-1][:1]  # a missing row, or a row that was written too often
         if wanted and self._expects([found.history], wanted)[0]:
             found = self._with_history(found, self._fewest(found.history, wanted, deadline))
         return found, ELSEWHERE.format("The job is right here over the rows of its key")
@@ -120,7 +120,7 @@ class Narrowing:
         return part(shrinker.shrink(placed, expects, deadline=deadline))
 
     def rows_of(self, key: Any) -> JobHistory:
-        """Return the rows of a key, in the batches with such rows, the two before each of them, and the last."""
+        """Return the rows of a key, in the batches with such rows, the two batches before each, and the last batch."""
         by_name = {source.name: source for source in self.judging.sources}
         batches = [
             [one for one in batch if key is None or comparable([*by_name[one.input].key_of(one.row)]) == key]
@@ -138,7 +138,7 @@ class Narrowing:
         """Return for each history whether the oracle expects the row."""
         try:
             return [self._has(expected, wanted) for expected in self.judging.expected(histories)]
-        except BadInput:  # of a candidate that a function of the user's can't take
+        except BadInput:  # for a candidate that the user's function refuses
             return [False] * len(histories)
 
     def _has(self, expected: Expected, wanted: Sequence[Row]) -> bool:

@@ -1,4 +1,4 @@
-"""The run that is judged: the batches that it has read, as a history, and the rows that it has written."""
+"""The judged run: its input batches, as a history, and its written rows."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from ..verdicts import Inconclusive
 
 @dataclass(frozen=True)
 class ProductionRun:
-    """The run: its batches as a history, and the rows that it wrote.
+    """The run: its batches as a history, and its written rows.
 
     Attributes:
-        checkpoint: Its checkpoint.
+        checkpoint: The run's checkpoint.
         history: The rows of all batches; their own event times move the watermark.
-        numbers: The id of each batch; None: it ended with the first whose log is kept, or before it.
-        watermarks_ms: The watermark that each batch went by.
+        numbers: The id of each batch; None in it: the first batch with a kept log, or an earlier batch.
+        watermarks_ms: The watermark of each batch.
         written: The rows of its output.
-        unreadable: The number of records whose payload is no row.
+        unreadable: The number of records with an unreadable payload.
     """
 
     checkpoint: Checkpoint
@@ -41,7 +41,7 @@ class ProductionRun:
     unreadable: int
 
     def clock(self, sources: Sequence[Source]) -> list[int]:
-        """Return the largest event time by the end of each batch, in microseconds since 1970."""
+        """Return the largest event time by the end of each batch (µs since 1970)."""
         reached, clock = 0, []
         for batch in self.history.batches:
             times = [time_us for source in sources if (time_us := source.latest_us(batch)) is not None]
@@ -53,18 +53,18 @@ class ProductionRun:
 def read_run(
     judge: Judge, options: CheckOptions, checkpoint: str, output: OutputTarget, readings: Mapping[str, Reading]
 ) -> tuple[ProductionRun, CheckOptions]:
-    """Read a run, and return it with the options that the query has gone by.
+    """Read a run, and return it with the query's options.
 
     Args:
         judge: The judge of the job.
-        options: The options that were given.
+        options: The given options.
         checkpoint: The folder of the query's checkpoint.
-        output: What the query has written.
-        readings: How each input is read.
+        output: The query's output.
+        readings: The reader of each input.
 
     Raises:
-        BadInput: The checkpoint, a source or the output can't be read, or is of another job.
-        Inconclusive: The checkpoint no longer says which rows the first batches have read.
+        BadInput: The checkpoint, a source or the output can't be read, or belongs to another job.
+        Inconclusive: The checkpoint no longer records the rows of the first batches.
     """
     __tracebackhide__ = True
     sources, declared, run = options.runner.sources, judge.declared, options.run
@@ -78,7 +78,7 @@ def read_run(
                 "judged",
                 job=judge.name,
             )
-        # A query keeps the policy that it began with, whatever its session says.
+        # A query keeps its initial policy, even if the session's setting changes.
         kept = {name: value for name, value in found.settings.items() if name == WATERMARK_POLICY}
         options = replace(options, run=replace(run, settings={**run.settings, **kept}))
         folders = sources_by_input(found, declared.plan, sources)
@@ -91,7 +91,7 @@ def read_run(
 
 
 def _watermarks(run: ProductionRun, judge: Judge, options: CheckOptions) -> list[int]:
-    """Return each batch's watermark: the checkpoint's, or, if its log is gone, the watermark that its rows reach."""
+    """Return each batch's watermark: the checkpoint's, or, if its log is deleted, the watermark from its rows."""
     known: dict[int | None, int] = {batch.number: batch.watermark_ms for batch in run.checkpoint.batches}
     plan, sources = judge.declared.plan, options.runner.sources
     delays_us = delays_by_input(plan, sources) or dict.fromkeys(

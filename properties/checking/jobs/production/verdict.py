@@ -1,4 +1,4 @@
-"""The verdict on a run: the report of a run without a wrong row, and the failure on the first wrong row."""
+"""The verdict on a run: the report without a wrong row, or the failure on the first wrong row."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def report_of(judging: Judging, written: Sequence[Row]) -> JobReport:
 
     Args:
         judging: The judging of the run.
-        written: The rows that the run has written, and that were judged.
+        written: The written rows that were judged.
 
     Raises:
-        Inconclusive: There is no such row.
+        Inconclusive: No row was judged.
     """
     __tracebackhide__ = True
     judge, run, not_checked = judging.judge, judging.run, [*judging.not_checked]
@@ -67,7 +67,7 @@ def violated(judging: Judging, found: Sequence[Difference], written: Sequence[Ro
 
     Args:
         judging: The judging of the run.
-        found: The rows that are certainly wrong.
+        found: The certainly wrong rows.
         written: The rows that the run has written.
     """
     judge, first, narrowing = judging.judge, found[0], Narrowing(judging)
@@ -77,7 +77,7 @@ def violated(judging: Judging, found: Sequence[Difference], written: Sequence[Ro
         return comparable([wrong_row(one).get(name) for name in columns])
 
     alike = [one for one in found if key_of(one) == key_of(first)] if columns else []
-    # If rows aren't compared by batch, the batch of an expected row only says about when the row is due.
+    # If rows aren't compared by batch, the batch of an expected row only estimates when the row is due.
     alike = [one for one in alike if one.when == first.when or not judging.by_batch] or [first]
     missing, surplus = _pair(alike)
     where = "at the end" if first.when is None else f"in batch {first.when:,}"
@@ -112,9 +112,9 @@ def violated(judging: Judging, found: Sequence[Difference], written: Sequence[Ro
 def _alike(
     judging: Judging, row: Row, batch: int | None, found: Sequence[Difference], written: Sequence[Row]
 ) -> tuple[list[Row], int]:
-    """Return the rows equal to a wrong row that were written and expected, and how many of them are wrong.
+    """Return the written and expected rows equal to a wrong row, and the number of wrong rows among them.
 
-    If rows are compared by batch, those of its batch.
+    If rows are compared by batch, only those of its batch count.
     """
 
     def is_alike(one: Row, of: int | None) -> bool:
@@ -126,7 +126,7 @@ def _alike(
 
 
 def _pair(wrong: Sequence[Difference]) -> tuple[list[Row], list[Row]]:
-    """Return an expected row that is missing, and the written row that stands in its place; one of them may be none."""
+    """Return a missing expected row, and the written row in its place; one of them may be none."""
     missing, surplus = [row for one in wrong for row in one.expected], [row for one in wrong for row in one.actual]
     if not (missing and surplus):
         return missing[:1], surplus[:1]
