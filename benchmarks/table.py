@@ -1,7 +1,7 @@
 """The saved figures of `benchmarks/results.json`, and the cells of `sinks.json`, as tables of the documentation.
 
-`docs/benchmarks.md` has the figures with a name in `main`. `docs/sinks.md` has what `streamproof sinks --json
-benchmarks/sinks.json` saw, the faults of a process in one column.
+`docs/benchmarks.md` shows the figures with a name in `main`. `docs/sinks.md` shows the results of `streamproof sinks
+--json benchmarks/sinks.json`, the faults of a process in one column.
 """
 
 from __future__ import annotations
@@ -69,6 +69,6 @@ def pages() -> dict[Path, str]:
 
 
 def write() -> None:
-    """Bring the pages up to date."""
+    """Update the pages."""
     for path, text in pages().items():
         path.write_text(text, encoding="utf-8")

@@ -136,11 +136,11 @@ class Registration:
         sql: The statement for DuckDB; None if there is none.
         kafka: The topology of Kafka Streams; None if it has no counterpart.
         protocol: The model of its messages, if it has channels.
-        bounded_state: Takes a definition; returns whether its state on Spark is empty once the clock has passed
-            everything.
-        tables: The tables whose rows it stores on Spark until they are deleted: then its state is empty.
-        unbounded: The definitions for which neither holds, and why, in the words of the law *state*.
-        retention: How its Spark implementation is made to forget rows that the definition keeps for ever.
+        bounded_state: A function from a definition to whether its state on Spark is empty once the clock has passed all
+            records.
+        tables: The tables whose rows it stores on Spark until they are deleted, after which its state is empty.
+        unbounded: The definitions without either property, and why, in the words of the law *state*.
+        retention: How its Spark implementation forgets rows that the definition keeps for ever.
         mutants: The mutants of its Spark implementation, by name.
     """
 
