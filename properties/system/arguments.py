@@ -70,7 +70,7 @@ def checked(callee: _Callee) -> _Callee:
             # A traceback shows only the user's own lines, because the message contains the error.
             raise error.with_traceback(None) from _from_users_code(error.__cause__)
         except AssertionError as error:
-            error.args = (visible(error, lines=True),)
+            error.args = tuple(visible(one, lines=True) if isinstance(one, str) else one for one in error.args)
             raise
 
     vars(with_checked)["__signature__"] = signature

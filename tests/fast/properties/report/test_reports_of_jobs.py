@@ -24,6 +24,7 @@ from streamproof.properties.outcomes.outcomes import Difference
 from streamproof.properties.report.content import Chart
 from streamproof.properties.report.making import content, counterexample_found, the_rest
 from streamproof.properties.report.writing import to_json
+from streamproof.properties.system.arguments import checked
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.core.errors import BadInput
 
@@ -301,6 +302,22 @@ def test_the_rows_of_a_report_have_values_as_a_history_file_has_them() -> None:
 def test_the_notes_on_the_plan_end_a_report_and_are_in_its_files(outcome: JobReport) -> None:
     assert str(outcome).endswith("\nNote (x): y\n    batch 1: z")
     assert outcome.checked.notes[-1] == "Note (x): y\n    batch 1: z"
+
+
+def test_the_notes_on_the_plan_are_once_in_a_message_however_many_functions_pass_the_failure_on() -> None:
+    @checked
+    def inner() -> None:
+        failed = Inconclusive("inconclusive: too\x1b few")
+        failed.notes = ["Note (x): y"]
+        raise failed
+
+    @checked
+    def outer() -> None:
+        inner()
+
+    with pytest.raises(Inconclusive) as raised:
+        outer()
+    assert str(raised.value) == "inconclusive: too\\x1b few\nNote (x): y"
 
 
 def test_the_notes_on_the_plan_of_a_check_that_fails_are_in_its_files() -> None:
