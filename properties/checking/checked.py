@@ -60,7 +60,7 @@ class Checked:
         covered: The number of drawn histories that met each coverage goal.
         notes: Further remarks, each a sentence.
         unfinished: `not begun` or `not finished`, if the check wasn't finished.
-        counted: The unit of `histories`.
+        counted: The unit of the number `histories`.
         not_checked: The unchecked parts, each with the way to check it.
     """
 

@@ -27,7 +27,7 @@ class CounterexampleMaker:
         subject: The reference, or the implementation on Spark.
         store: The store of counterexamples.
         progress: Called with the name of each step before it starts.
-        witness: Runs on Spark.
+        witness: Runs queries on Spark.
         seed: The seed of the round.
         found: Called with the report after each new counterexample, and again after its recheck and shrinking.
     """

@@ -310,7 +310,7 @@ class Typed:
             self.numbers.append(None)
             for index, history in enumerate(cohort.histories):
                 records = [line for line in history.batches[number] if isinstance(line, Record)]
-                # If a record moves the clock, the reserved key's row doesn't, because it would hide a failure to do so.
+                # If a record moves the clock, the reserved key's row must not: it would hide a record that fails to.
                 if any(one.key is not None and one.timestamp == clock for one in records):
                     self.times[first] = before
                 count = len(records)

@@ -97,7 +97,7 @@ def _with_settings(case: PlanCase, name: str) -> PlanCase | None:
     if name == "join state version 1" and not (joins and all(by.join == "inner" for by in joins)):
         return None  # Spark refuses it for other joins: SPARK-26154
     if name == "sessions merged early" and any(isinstance(node, Union) for node in nodes):
-        return None  # they are merged within a partition, and a union has several partitions
+        return None  # Spark merges them within a partition, but a union has several
     return replace(case, how=replace(case.how, settings={**case.how.settings, **SETTINGS[name]}))
 
 
@@ -135,7 +135,7 @@ def _union_sides(node: Node) -> Node:
     if not isinstance(node, Union):
         return node
     left, right = node.inputs
-    if left.event_times != right.event_times:  # the first side's event time and delay apply
+    if left.event_times != right.event_times:  # the union uses the first side's event time and delay
         return node
     return Union((right, left))
 

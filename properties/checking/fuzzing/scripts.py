@@ -207,7 +207,7 @@ def wrapped(line: str) -> Iterator[str]:
     A part ends between two arguments or elements. If it is then less than half full, it ends within a text.
     """
     breaks = [*_breaks(line)]
-    opened, start = "", 0  # the prefix and the start of a part
+    opened, start = "", 0  # the text before a part, and the part's start
     while len(opened) + len(line) - start > WIDTH:
         room = start + WIDTH - len(opened)
         fitting = [(at, quote) for at, quote in breaks if start < at < room - bool(quote)]

@@ -66,7 +66,7 @@ def _again(judge: PlanJudge, finding: Finding, case: PlanCase) -> Finding | None
             return None
         case.expected()
         return judge.again(finding, case)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # a missing column
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # the plan refers to a missing column
         return None
 
 

@@ -108,7 +108,7 @@ def unmet_goals(
     if other := _other_delays(judge):
         missing.insert(0, "watermarks that are delayed by {}, as expected (the job's are by {})".format(*other))
     unmet = [goal for goal in variation.goals if goal not in met.covered]
-    if judge.is_sink and not met.crashed:  # it keeps no checkpoint that a restart would find
+    if judge.is_sink and not met.crashed:  # without a crash, the sink keeps no checkpoint for a restart
         unmet = [goal for goal in unmet if goal == CHANGED]
     return [*(goal for goal in unmet if met.stateful or goal != RESTORED), *missing]
 

@@ -158,7 +158,7 @@ def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str]
         how = "the rows of all ran as one history" if before.runs_as_one else "each runs in a query of its own"
         return f"histories of other keys, for {how}: {before.why_alone}"
     if variation.run.row_by_row and variation.run.mode == "update":
-        if OrderLaw.of_jobs not in held:  # it refuses two indistinguishable rows of a batch
+        if OrderLaw.of_jobs not in held:  # the order law refuses indistinguishable rows of a batch
             return f"{law}: it is asked after {OrderLaw.of_jobs} alone"
         if not before.judge.unique_columns:
             return f"{law}: it isn't known which rows update each other; unique=[…] names the columns that tell"

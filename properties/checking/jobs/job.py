@@ -262,10 +262,10 @@ def check_job(
     """Check a job in one call: `Job(job, *inputs, mode=…).check(expect=expect, histories=…)`.
 
     Args:
-        job: As `Job`.
-        inputs: As `Job`.
-        expect: As `Job.check`.
-        mutants: As `Job.check`.
+        job: As for `Job`.
+        inputs: As for `Job`.
+        expect: As for `Job.check`.
+        mutants: As for `Job.check`.
         given: The attributes of `Job`, and `histories`, `seed`, `examples` and `folder`.
     """
     __tracebackhide__ = True
@@ -278,8 +278,8 @@ def invariants(job: JobOrSink | Script, *inputs: Input, **given: Unpack[Given]) 
     """Check a job's invariants in one call: `Job(job, *inputs, mode=…).invariants(histories=…)`.
 
     Args:
-        job: As `Job`.
-        inputs: As `Job`.
+        job: As for `Job`.
+        inputs: As for `Job`.
         given: The attributes of `Job`, of which `without` may name invariants; and `histories`, `seed`, `examples` and
             `folder`.
     """
@@ -303,10 +303,10 @@ def upgrade(
     Args:
         old: The version in production; as the job of `Job`.
         new: The version that continues from its checkpoint.
-        inputs: As `Job`.
-        expect: As `Job.upgrade`.
-        from_pyspark: As `Job.upgrade`.
-        repartition: As `Job.upgrade`.
+        inputs: As for `Job`.
+        expect: As for `Job.upgrade`.
+        from_pyspark: As for `Job.upgrade`.
+        repartition: As for `Job.upgrade`.
         given: The attributes of `Job`; `old_mode` and `old_settings`, if the old version's differ; and `histories`,
             `seed`, `examples` and `folder`.
     """
@@ -331,13 +331,13 @@ def replay(
     """Judge a run in production in one call: `Job(job, *inputs, mode=…).replay(checkpoint, output=output)`.
 
     Args:
-        checkpoint: As `Job.replay`.
-        job: As `Job`.
+        checkpoint: As for `Job.replay`.
+        job: As for `Job`.
         inputs: As for `Job`, one for each source of the query.
-        output: As `Job.replay`.
-        expect: As `Job.replay`.
-        reads: As `Job.replay`.
-        folder: As `Job.replay`.
+        output: As for `Job.replay`.
+        expect: As for `Job.replay`.
+        reads: As for `Job.replay`.
+        folder: As for `Job.replay`.
         how: The attributes of `Job`.
     """
     __tracebackhide__ = True

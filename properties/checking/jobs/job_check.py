@@ -223,7 +223,7 @@ class JobCheck:
         expecting = 0 if self.why_alone else self.check_together(histories, started)
         if not (expecting or self.why_alone) and self.variation.law and self.can_be_one:
             self.run_each_alone(NO_ROWS)
-        if self.why_alone:  # from the start, or because of the shared query's result
+        if self.why_alone:  # each runs alone from the start, or because of the shared query's result
             histories, expecting = self.check_alone(histories, started)
         if self.depends_on_others:
             raise Inconclusive(f"inconclusive: {self.judge.name}: {self.why_alone}. {OTHER_KEYS}", job=self.judge.name)

@@ -49,7 +49,7 @@ def notes_of(skeleton: Skeleton, inputs: Mapping[str, str] | None = None) -> lis
     """
     linter = _Linter(skeleton, inputs or {})
     found = [*linter.filtered(), *linter.lookups(), *linter.by_order()]
-    parts = [pruned(part) for part in skeleton.parts]  # as Spark plans it
+    parts = [pruned(part) for part in skeleton.parts]  # the stage as Spark plans it
     for part in parts:
         for node in part.walk():
             if node.is_stateful and (stage := linter.stage(node)).is_known:

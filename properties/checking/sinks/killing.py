@@ -47,7 +47,7 @@ class Dying:
 
     @property
     def place(self) -> DyingPlace:
-        """The waiting place of the query."""
+        """The place at which the query waits."""
         if self.fault.waits:
             return zombies_place(self.play.sink)
         assert self.fault.place is not None

@@ -112,7 +112,7 @@ def main(last: int, folder: str, command: list[str]) -> dict[str, int | str]:
                     return {"operations": done, "killed at": f"{name} {Path(path).name}"}
             number = 0
         elif number == signal.SIGTRAP or status >> 16 or number == signal.SIGSTOP:
-            number = 0  # a new thread, or the start of a program
+            number = 0  # signals of a new thread, or of a program's start
         libc.ptrace(_SYSCALL, thread, None, number)
 
 

@@ -246,7 +246,7 @@ def _cores_and_memory() -> _Found:
     cores, left = os.cpu_count() or 1, resources.free_memory()
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    except (ValueError, OSError, AttributeError):  # this system lacks the figure
+    except (ValueError, OSError, AttributeError):  # this operating system lacks the figure
         return "ok", f"{cores} cores", ""
     found = f"{cores} cores, {memory:.1f} GB" + ("" if left is None else f", of which {left:.1f} GB are left")
     remedy = f"end other programs, or give it {resources.ENOUGH_MEMORY_GB:.0f} GB"

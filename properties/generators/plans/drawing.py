@@ -135,7 +135,7 @@ class _Drawer:
         if len(branches) == 1 and self.chance(0.15):  # a self-join
             branches.append(self.stateless(branches[0], 0.6))
         while len(branches) > 1:
-            at = self.generator.randint(0, len(branches) - 2)  # deep on the left, or on the right
+            at = self.generator.randint(0, len(branches) - 2)  # trees are deep on the left, or on the right
             sides = branches.pop(at), branches.pop(at)
             timed = all(side.event_times for side in sides)
             joined = mode == "append" and left > 0 and timed and self.chance(0.65)

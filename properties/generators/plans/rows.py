@@ -82,7 +82,7 @@ class _Drawer:
         self.silence = self.choice(SILENCES) if silence is None else silence
         # If the clock is ahead of all other rows, it alone moves the watermark, and dropped clock rows become visible.
         self.ahead_us = self.choice((0, MS, self.distances_us[0]))
-        self.untimed = 0.0 if self.one_time else self.choice((0.0, 0.0, 0.1))  # the share of rows without a time
+        self.untimed = 0.0 if self.one_time else self.choice((0.0, 0.0, 0.1))  # the probability that a row has no time
 
     def drawn(self, histories: int) -> DrawnRows:
         clock, open_ = self.schedule(self.choice((3, 4, 5)))

@@ -41,7 +41,7 @@ class ReferenceOracle(Oracle):
     order: BatchOrder = "timestamp"
     takes_late = True
     allows_fewer_columns = True
-    derived_clock = "clock"  # an operator of `spark_impl`
+    derived_clock = "clock"  # the column of `spark_impl`'s operators
 
     @property
     def name(self) -> str:
@@ -124,7 +124,7 @@ class ReferenceOracle(Oracle):
             if clock_us:
                 yield ClockAdvance(clock_us // MS)
             yield CUT
-            if run.trigger == "default":  # the following batch without data
+            if run.trigger == "default":  # the batch without data that follows
                 yield CUT
 
     def _value_of(self, source: Source) -> str | None:
@@ -145,7 +145,7 @@ class ReferenceOracle(Oracle):
         emit the same output.
         """
         if any(source.grain_us > MS for source in sources):
-            return []  # no history shows 1 ms
+            return []  # histories can't contain a difference of 1 ms
         left = {neighbour.goal: neighbour for neighbour in neighbours(self.operator, self.options)}
         for one in histories:
             history = self.history(one, sources, run)

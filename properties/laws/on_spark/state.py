@@ -53,7 +53,7 @@ class StateLaw(OutcomeLaw):
         return sample.bounds_state or sample.is_emptied
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Require state during the run; for undeleted rows, Spark must show it."""
+        """Require state during the run; if rows aren't deleted, Spark must show their state."""
         return sample.goals([EXPIRED] if sample.bounds_state else [STORED, DELETED])
 
     def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:

@@ -61,7 +61,7 @@ class Judging:
         self.sources, self.mode = options.runner.sources, options.run.mode
         self.exact = isinstance(self.judge.oracle, (Rule, JobOracle)) and run.checkpoint.is_whole
         self.by_batch = self.exact and self.mode == "append" and run.written.has_batches
-        # Other oracles define only the final table, for any batches.
+        # Other oracles define only the final table, independent of the batches.
         self.by_batches = isinstance(self.judge.oracle, (Rule, JobOracle, ModelOracle))
         self.not_checked: list[str] = []
         self.unsure_keys = self._keys_with_late_rows()

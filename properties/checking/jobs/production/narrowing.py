@@ -25,7 +25,7 @@ from ..smallest import plainest
 from .judging import Judging, place_of
 
 MOST_ROWS_OF_PART = 10_000
-"""A key with more rows isn't narrowed."""
+"""The largest number of rows of a key whose input is narrowed."""
 SHRINKING_S = 60.0
 ELSEWHERE = "{}: another version ran, or the sink lost or repeated rows."
 

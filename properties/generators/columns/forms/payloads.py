@@ -91,7 +91,7 @@ def _made_by(value: Callable[[dict[str, Any]], Any], row: dict[str, Any], where:
             made = value(row)
         except StreamproofError:
             raise
-        except Exception as error:  # a user's function
+        except Exception as error:  # the user's function may raise anything
             raise BadInput(f"{where}: its value {name} raised {type(error).__name__}: {error}, for {row}") from error
     if made is not None and not isinstance(made, (bytes, bytearray)):
         raise BadInput(f"{where}: its value {name} returned {type(made).__name__} for {row}: return bytes, or None")

@@ -221,7 +221,7 @@ def columns_of(read: Read, spark: SparkSession) -> StructType | None:
         columns = ENVELOPES[form].columns
         return from_arrow_schema(columns.append(HEADERS) if read.has_headers else columns)
     if form == "text":
-        has_time = read.options.get("includetimestamp", "").casefold() == "true"  # columns of the socket source
+        has_time = read.options.get("includetimestamp", "").casefold() == "true"  # the columns of Spark's socket source
         columns = StructType().add("value", "string")
         return columns.add("timestamp", "timestamp") if has_time else columns
     if form in ("rate", "rate-micro-batch"):

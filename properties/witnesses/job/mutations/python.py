@@ -36,7 +36,7 @@ class PythonChanges(cst.CSTVisitor):
             and isinstance(node, cst.BaseExpression)
             and not replacement.lpar
         ):
-            replacement = replacement.with_changes(lpar=node.lpar, rpar=node.rpar)  # a continued line
+            replacement = replacement.with_changes(lpar=node.lpar, rpar=node.rpar)  # the code may span lines
         line = self.get_metadata(PositionProvider, at or node).start.line
         self.found.append(CodeEdit(node, replacement, line, kind, shown))
 

@@ -258,7 +258,7 @@ def _duration_us(text: str) -> Iterator[int]:
     try:
         yield abs(microseconds_of("", text))
     except BadInput:
-        return  # another text, or an interval without a fixed length
+        return  # the text is no interval, or its length isn't fixed
 
 
 def _event_times(

@@ -169,7 +169,7 @@ class _Translation:
         """Translate an operator and its descendants."""
         try:
             return _sound(self._of(operator))
-        except (_NoModel, LookupError, TypeError, ValueError):  # the last case: an unknown form
+        except (_NoModel, LookupError, TypeError, ValueError):  # an unknown form ends the search
             self.parts += [one for one in map(self.of, _streams(operator)) if not isinstance(one, Scan)]
             return Scan(f"{UNKNOWN}{len(self.sources)}", tuple(self._output(operator)))
 

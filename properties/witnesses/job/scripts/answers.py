@@ -141,7 +141,7 @@ def _reader(lift: Lift, owner: Any, answer: Callable[[Read], DataFrame | None]) 
         def load(reader: Any, target: Any = None, *arguments: Any, **named: Any) -> Any:
             given = [target] * (target is not None)
             caller = sys._getframe(1).f_globals.get("__name__", "")
-            if caller.startswith(_OWN) and caller != __name__:  # the check's clock
+            if caller.startswith(_OWN) and caller != __name__:  # the time comes from the check's clock
                 return original(reader, *given, *arguments, **named)
             read = read_of(reader)
             read.line, read.where = lift.line, lift.source.where

@@ -231,7 +231,7 @@ def _raised(lift: Lift, error: Exception) -> str:
     where = source.where
     if isinstance(error, SyntaxError):
         line = line_in(source.file, error.lineno or 0)
-        at = f", in line {line}" if line else ""  # an error of an unknown encoding has no line
+        at = f", in line {line}" if line else ""  # errors of unknown encodings lack lines
         return f"{where} is no Python: {error.msg}{at}"
     message = f"{where} raised {type(error).__name__}{_at(lift, error)}: {first_line(error).rstrip('.;')}"
     if isinstance(error, NameError) and lift.missing:

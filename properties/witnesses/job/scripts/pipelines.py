@@ -182,7 +182,7 @@ def declaring(pipeline: Pipeline) -> Iterator[None]:
     """Let code within the block declare datasets and flows of a pipeline."""
     try:
         from pyspark.pipelines.graph_element_registry import graph_element_registration_context
-    except ImportError:  # before PySpark 4.1
+    except ImportError:  # PySpark before 4.1 lacks pipelines
         yield
         return
     with graph_element_registration_context(pipeline):  # type: ignore[arg-type]
