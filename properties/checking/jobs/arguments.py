@@ -236,7 +236,7 @@ def _reads_of(
         BadInput: An input is given in addition to the script.
     """
     if inputs:
-        raise BadInput(f"{script.where} has its inputs in reads=: leave out those that are given beside it")
+        raise BadInput(f"{script.where} has its inputs in reads=: leave out the other inputs")
     tables = {**script.tables, **(static or {})}
     script.found.tables = [*tables]
     return script.inputs, tables

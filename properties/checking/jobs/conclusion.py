@@ -171,7 +171,7 @@ def not_checked(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> 
     if judge.computed_keys and not judge.witness.alone:
         left.append(
             f"what the job computes with the key {' and '.join(judge.computed_keys)}, but for a few histories that ran "
-            "alone: in a shared query keys have a prefix or are other numbers; keys=[…] or alone=True checks it"
+            "alone: a shared query prefixes keys or changes their numbers; keys=[…] or alone=True checks it"
         )
     thresholds = sorted(judge.declared.plan.thresholds | met.plan.thresholds)
     if undrawn := [f"{name} at {number}" for name, number in thresholds if not _are_given(name, draws.inputs)]:

@@ -153,13 +153,13 @@ def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str]
     if variation.comparing == "end" and any(FORGETS in plan.operators for plan in plans):
         return f"{law}: dropDuplicatesWithinWatermark forgets at the end of a batch"
     if law == Cuts.of_jobs and variation.run.processing_time:
-        return f"{law}: a row's batch says at which processing time it comes"
+        return f"{law}: a row's batch determines its processing time"
     if variation.is_alone and before.why_alone:
         how = "the rows of all ran as one history" if before.runs_as_one else "each runs in a query of its own"
         return f"histories of other keys, for {how}: {before.why_alone}"
     if variation.run.row_by_row and variation.run.mode == "update":
         if OrderLaw.of_jobs not in held:  # the order law refuses indistinguishable rows of a batch
-            return f"{law}: it is asked after {OrderLaw.of_jobs} alone"
+            return f"{law}: it is checked only after {OrderLaw.of_jobs}"
         if not before.judge.unique_columns:
             return f"{law}: it isn't known which rows update each other; unique=[…] names the columns that tell"
         # The last row of a key in a batch counts, and few operators keep the order.

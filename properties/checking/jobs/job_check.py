@@ -50,7 +50,7 @@ from .verdicts import Inconclusive, Violated
 
 MAX_ALONE_AGAIN = 3
 """The largest number of histories that run both alone and in a shared query, to detect mutual influence."""
-BESIDE = "It differs where it runs alone, and not beside others."
+BESIDE = "It differs when it runs alone, but not together with others."
 OTHER_KEYS = (
     "If rows of other keys may change a result, as in a join or an aggregate by another column than the key, name that "
     "column as the Input's key, or give alone=True. If they may not, it is a bug that no query of one key shows, such "
@@ -58,7 +58,7 @@ OTHER_KEYS = (
 )
 KEYED = f"{BESIDE} The job computes with the key, which has a prefix there, or is another number."
 NO_ROWS = "the job emits no row for the rows of one history"
-TWO_RUNS = "Two plain runs of it differ, too: its result depends on something beside its rows."
+TWO_RUNS = "Two plain runs of it differ too: its result depends on more than its rows."
 STOPPED = "The search for the fewest rows that make it fail stopped after {:.0f} s, its limit"
 MOST_TOGETHER = 6
 """The largest number of histories that are combined if each alone shows nothing."""
@@ -437,7 +437,7 @@ class JobCheck:
         """Run the histories with the most rows alone, compare them with their shared outcome, and count them."""
         __tracebackhide__ = True
         histories = self.draws.draw(count)
-        self.doing(f"running the {MAX_ALONE_AGAIN} fullest of {count} histories without those of other keys")
+        self.doing(f"running the {MAX_ALONE_AGAIN} largest of {count} histories alone")
         expected = self.judge.expected(histories, self.variation)
         for number in _fullest(histories, MAX_ALONE_AGAIN):
             compared = self.judge.without_others(histories, number, expected[number], self.variation)

@@ -58,9 +58,9 @@ ADVICE: Mapping[str, str] = {
 }
 """The advice for a mutant without a difference, by the kind of the change; `{values}` lists a column's values."""
 OTHERWISE = "more histories, or values and timeouts that reach it"
-TOO_WEAK = "its rows differ, and what is expected accepts them: expect more columns, or a rule, a class or sql(…)"
-ALIKE = "its rows differ, and so do those of the batch that it is compared with: expect a rule, a class or sql(…)"
-NO_COLUMN = "its result lacks a column, and what is expected accepts that: expect sql(…), a class or a function"
+TOO_WEAK = "its rows differ, but the oracle accepts them: expect more columns, or a rule, a class or sql(…)"
+ALIKE = "its rows differ, and so do those of the compared batch: expect a rule, a class or sql(…)"
+NO_COLUMN = "its result lacks a column, but the oracle accepts that: expect sql(…), a class or a function"
 _LOG = logging.getLogger("streamproof")
 
 

@@ -67,7 +67,7 @@ AllLaws = Annotated[
     bool | None,
     typer.Option(
         "--all-laws",
-        help="Ask Spark the laws too that are asked of the reference otherwise, as before a release: it takes longer.",
+        help="Check Spark also by the laws that otherwise only check the reference, as before a release: slower.",
     ),
 ]
 WriteTest = Annotated[

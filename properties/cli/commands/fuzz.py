@@ -36,7 +36,7 @@ def fuzz(
     ] = None,
     histories: Annotated[int, typer.Option(min=1, max=1_000, help="The number of histories of each plan.")] = 200,
     only: Annotated[
-        str, typer.Option(metavar="RELATION", help="The relation to ask alone, beside the reference.")
+        str, typer.Option(metavar="RELATION", help="The only relation to check, in addition to the reference.")
     ] = "",
     against: Annotated[
         str, typer.Option(metavar="VERSION", help="Another PySpark that judges the same seeds, such as 4.1.4.")

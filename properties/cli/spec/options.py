@@ -20,7 +20,7 @@ Constants = Annotated[
         "--constant", metavar="NAME=VALUE", help="Another value of a constant, as TLA+ writes it; may be repeated."
     ),
 ]
-Timeout = Annotated[float | None, typer.Option(min=1, metavar="SECONDS", help="How long TLC may take for a model.")]
+Timeout = Annotated[float | None, typer.Option(min=1, metavar="SECONDS", help="The time limit of TLC for a model.")]
 Memory = Annotated[
     int | None,
     typer.Option("--memory", min=1, metavar="MIB", help="TLC's heap; a quarter of the machine's memory by default."),
@@ -33,7 +33,7 @@ ModelName = Annotated[
     str, typer.Argument(metavar="MODEL", help="A model of `spec list`, such as ForeignKeyJoin, or a .tla file.")
 ]
 Configuration = Annotated[
-    Path | None, typer.Option("--config", help="The configuration of your own module; the .cfg beside it by default.")
+    Path | None, typer.Option("--config", help="The configuration of your own module; by default the .cfg next to it.")
 ]
 Deadlock = Annotated[
     bool,

@@ -41,7 +41,7 @@ def prove_specifications(
     catalogue: Annotated[
         Path | None, typer.Option("--proofs", metavar="FILE.json", help="Proofs of your own; see specs/README.md.")
     ] = None,
-    timeout: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="How long z3 may take for a goal.")] = 10,
+    timeout: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="The time limit of z3 for a goal.")] = 10,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="How many proofs are checked at a time; one a core by default.")
     ] = None,

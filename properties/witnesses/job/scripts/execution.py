@@ -143,7 +143,7 @@ def _exec(lift: Lift) -> None:
         other, parameters = notebook_of(given, folders[-1])
         if other is None:
             lift.missing.append(given.strip())
-            lift.note(f"%run{given} isn't run, for there is no such notebook beside it")
+            lift.note(f"%run{given} isn't run: no such notebook is next to it")
             return
         utilities.widgets.defaults.update(parameters)
         folders.append(other.parent)

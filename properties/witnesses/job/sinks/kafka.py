@@ -70,7 +70,7 @@ class TopicStore(SinkStore):
         if unknown := [name for name in self.once if name not in names]:
             raise BadInput(
                 f"{self.name}: once has {unknown[0]!r}, and the records have {', '.join(map(repr, names))}: name the "
-                "columns by which a reader knows a record that comes again"
+                "columns by which a reader recognizes a repeated record"
             )
         first: dict[str, Row] = {}
         for row in rows:

@@ -136,7 +136,7 @@ def test_what_is_said_of_a_script_s_query_goes_before_what_it_says_itself() -> N
     assert [*options.runner.static] == one.found.tables == ["names"]
     given = made(one, inputs=(), static={"names": [{"user": "b"}], "more": [{"n": 1}]}).runner.static
     assert {name: table.to_pylist() for name, table in given.items()} == {"names": [{"user": "b"}], "more": [{"n": 1}]}
-    with pytest.raises(BadInput, match="has its inputs in reads=: leave out those that are given beside it"):
+    with pytest.raises(BadInput, match="has its inputs in reads=: leave out the other inputs"):
         made(one)
     with pytest.raises(BadInput, match="has the output mode 'once': Spark has append, update, complete"):
         mode_of(script("once"))

@@ -915,5 +915,5 @@ def test_the_keys_of_histories_that_run_as_one_are_kept_apart_only_where_there_a
 def test_a_history_that_differs_without_those_of_other_keys_is_a_violation_of_that_invariant() -> None:
     others = [law.of_jobs for law in laws() if law.of_jobs != "histories of other keys in the query"]
     assert Invariants(options(copy), others).report(20, ()).laws == {"histories of other keys in the query": 3}
-    with pytest.raises(Violated, match="It differs where it runs alone, and not beside others"):
+    with pytest.raises(Violated, match="It differs when it runs alone, but not together with others"):
         Invariants(options(only_one_user), others).report(20, ())

@@ -432,7 +432,7 @@ def test_a_notebook_runs_another_and_goes_on_without_one_that_is_not_there(scrip
     _, script = scripted(text + HEAD + START)
     assert [note.partition(": ")[2] for note in script.notes[:2]] == [
         "%pip install x isn't run",
-        "%run ./nowhere isn't run, for there is no such notebook beside it",
+        "%run ./nowhere isn't run: no such notebook is next to it",
     ]
     message = scripted.refused("# MAGIC %run ./nowhere\nFACTOR\n")
     assert message.endswith("it runs ./nowhere, which isn't there: export it beside the script")
