@@ -40,8 +40,8 @@ def sinks(
 ) -> None:
     """Print each sink's promises, and its behaviour under faults: rows lost, doubled or torn, or a query stuck.
 
-    Faults are simulated by an exception or by restored files, and real by killing a process. Exits 0 if each sink keeps
-    its documented promises, 1 if a sink doesn't, 2 if no fault could be played.
+    An exception or restored files simulate a fault; a killed process is a real fault. Exits 0 if each sink keeps its
+    documented promises, 1 if a sink doesn't, 2 if no fault could be played.
     """
     from ...checking.sinks.faults import FAULTS
     from ...checking.sinks.sinks import SINKS, sink_named
