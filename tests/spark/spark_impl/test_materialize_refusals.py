@@ -107,7 +107,7 @@ CHANGELOG = [f"null AS {name}" for name in ("user", "window", "value", "timestam
 @pytest.mark.parametrize(
     ("columns", "arguments", "message"),
     [
-        (["1 AS user"], {}, "has the columns user, but no window, value, timestamp, change, ordinal: give an op"),
+        (["1 AS user"], {}, "has the columns user, but lacks window, value, timestamp, change, ordinal: give an op"),
         (CHANGELOG[1:], {}, "no column before window, so it has no key"),
         (["1 AS Value", *CHANGELOG], {}, "the column name 'Value' is reserved: give the key another"),
         (["1 AS batch", *CHANGELOG], {}, "the column name 'batch' is reserved"),
@@ -294,7 +294,7 @@ def test_a_checkpoint_with_damaged_metadata_is_reported_before_anything_runs(
     checkpoint.mkdir()
     (checkpoint / "metadata").write_text(metadata)
     with pytest.raises(
-        BadInput, match="checkpoint is damaged: its file metadata doesn't contain the query's id:  restore"
+        BadInput, match="checkpoint is damaged: its file metadata doesn't contain the query's id: restore"
     ):
         materialize(stream_of(spark, *CHANGELOG), to=print, checkpoint=checkpoint)
     assert [path.name for path in checkpoint.iterdir()] == ["metadata"]

@@ -114,7 +114,7 @@ def test_columns_that_tell_rows_apart_are_columns_of_the_result(unique: str, kno
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"spark.master": "local[7]"}, "settings contains 'spark.master', without effect on a running session"),
+        ({"spark.master": "local[7]"}, "settings contains 'spark.master', which has no effect on a running session"),
         ({"spark.executor.memory": "1g"}, r"'spark.executor.memory': Spark refuses '1g': .*annot modify the value"),
         ({"spark.sql.warehouse.dir": "x"}, r"'spark.sql.warehouse.dir': Spark refuses 'x': .*annot modify the value"),
         ({"spark.sql.session.timeZone": "Nowhere"}, "Spark refuses 'Nowhere': .*imeZone"),

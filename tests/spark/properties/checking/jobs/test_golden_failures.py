@@ -112,7 +112,7 @@ def test_a_failure_reads_so(spark: SparkSession, check: Callable[[], Any], in_fi
     text = re.sub(r"\(\S+?\.py:\d+\)", "(FILE:LINE)", str(found.value))
     text = re.sub(r"; streamproof .*", "; VERSIONS", re.sub(r"the log is \S+\)", "the log is FILE)", text)) + "\n"
     file = FAILURES / f"{check.__name__.removeprefix('check_')}.txt"
-    if os.environ.get("STREAMPROOF_FAILURES") == "write":
+    if os.environ.get("STREAMPROOF_GOLDEN") == "write":
         file.write_text(text, encoding="utf-8")
     assert text == file.read_text(encoding="utf-8")
     first = "\n".join(text.splitlines()[:FIRST_LINES])

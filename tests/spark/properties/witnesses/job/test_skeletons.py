@@ -141,7 +141,7 @@ def test_the_mode_says_whether_groups_are_kept(orders: DataFrame) -> None:
 
 def test_the_times_of_the_slides_of_windows_are_read(orders: DataFrame) -> None:
     hops = timed(orders).groupBy(F.window("at", "1 hour", "15 minutes", "5 minutes")).count()
-    assert notes(hops)[WAITS].says.endswith("one of 2024-01-01 00:00:00 until 2024-01-01 00:15:00")
+    assert notes(hops)[WAITS].says.endswith("2024-01-01 00:00:00 waits for 2024-01-01 00:15:00")
 
 
 def test_what_is_below_a_function_with_state_is_judged(orders: DataFrame) -> None:
