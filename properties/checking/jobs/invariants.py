@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from ....reference.core.errors import BadInput
+from ...generators.columns.key_spaces import shared_identities
 from ...laws.all import invariants as laws_of_jobs
 from ...laws.all import variations_of
 from ...laws.expected.oracles import FORGETS, JobOracle
@@ -53,7 +54,9 @@ class Invariants:
         asked = [variation for variation in variations if variation.law not in without]
         declared = options.runner.declare(options.run)
         for name in options.without:
-            if name not in declared.names:
+            if (
+                name not in declared.names and not options.run.is_sink
+            ):  # the columns of a sink are known once it has run
                 columns = f", or the columns {', '.join(declared.names)}" if declared.names else ""
                 raise BadInput(
                     f"without has {name!r}, which is no invariant{' and no column' if columns else ''}: leave out some "
@@ -157,6 +160,8 @@ def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str]
     if variation.is_alone and before.why_alone:
         how = "the rows of all ran as one history" if before.runs_as_one else "each runs in a query of its own"
         return f"histories of other keys, for {how}: {before.why_alone}"
+    if variation.is_alone and (shared := shared_identities(before.options.inputs)):
+        return f"{law}: two keys may have events with the same {' and '.join(shared)}, the identity of an event"
     if variation.run.row_by_row and variation.run.mode == "update":
         if OrderLaw.of_jobs not in held:  # the order law refuses indistinguishable rows of a batch
             return f"{law}: it is checked only after {OrderLaw.of_jobs}"

@@ -125,6 +125,30 @@ def key_space(sources: Sequence[Source]) -> KeySpace:
     return min(found, key=lambda space: order.index(space.stride))
 
 
+def identity_column(given: ResolvedInput, space: KeySpace) -> str | None:
+    """Return the text column of an input's identity that gets the prefix of a history, as the key does.
+
+    Without the prefix, rows of two histories could be copies of one event though they have different keys. None: the
+    identity contains the key's column, or has no such text column.
+    """
+    if space.stride or space.columns[given.name] in given.identity:
+        return None
+    return next((column for column in given.identity if _stride(given.source, column) == 0), None)
+
+
+def shared_identities(inputs: Sequence[ResolvedInput]) -> list[str]:
+    """Return the identity columns whose values histories with different keys may share in a shared query."""
+    if not any(given.identity for given in inputs):
+        return []
+    space = key_space([given.source for given in inputs])
+    return [
+        column
+        for given in inputs
+        if space.columns[given.name] not in given.identity and identity_column(given, space) is None
+        for column in given.identity
+    ]
+
+
 def key_family(source: Source, column: str, sources: Iterable[Source]) -> str:
     """Identify the key columns with common values: by their type, and their name or else their position."""
     kind = source.schema.field(column).type

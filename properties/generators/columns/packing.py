@@ -13,7 +13,7 @@ import pyarrow as pa
 from ....reference.core.errors import BadInput
 from .forms.rows import Row
 from .inputs import ResolvedInput
-from .key_spaces import MOST, KeySpace, key_space
+from .key_spaces import MOST, KeySpace, identity_column, key_space
 from .model import Arrival, JobHistory, Source
 from .wire import Encoder
 
@@ -43,7 +43,9 @@ def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed:
     if len(histories) > MOST:
         raise BadInput(f"{len(histories)} histories don't fit into one query: check {MOST} or fewer at once")
     sources = [given.source for given in inputs]
-    return _laid_out(with_own_keys(histories, sources), sources, random.Random(f"{seed} of the order"))
+    space = key_space(sources)
+    identities = {given.name: column for given in inputs if (column := identity_column(given, space)) is not None}
+    return _laid_out(with_own_keys(histories, sources, identities), sources, random.Random(f"{seed} of the order"))
 
 
 def tables_alone(history: JobHistory, sources: Sequence[Source]) -> list[dict[str, pa.Table]]:
@@ -102,19 +104,28 @@ def pack_tables(
     return found
 
 
-def with_own_keys(histories: Sequence[JobHistory], sources: Sequence[Source]) -> list[JobHistory]:
-    """Return histories with their keys in a shared query."""
+def with_own_keys(
+    histories: Sequence[JobHistory], sources: Sequence[Source], identities: Mapping[str, str] = {}
+) -> list[JobHistory]:
+    """Return histories with their keys, and the identities of their events, in a shared query.
+
+    Args:
+        histories: The histories.
+        sources: The job's inputs.
+        identities: By input, the column of the identity that gets the prefix too.
+    """
     space, found = key_space(sources), []
+
+    def packed(number: int, name: str, row: Row) -> Row:
+        column, identity = space.columns[name], identities.get(name)
+        own = {} if identity is None or row[identity] is None else {identity: space.packed(number, row[identity])}
+        return {**row, **own, column: space.packed(number, row[column])}
+
     for number, history in enumerate(histories, 1):
-        arrivals = [Arrival(name, _packed(space, number, name, row)) for name, row in history.arrivals]
-        unreadable = tuple(one._replace(row=_packed(space, number, one.input, one.row)) for one in history.unreadable)
+        arrivals = [Arrival(name, packed(number, name, row)) for name, row in history.arrivals]
+        unreadable = tuple(one._replace(row=packed(number, one.input, one.row)) for one in history.unreadable)
         found.append(replace(history.with_arrivals(arrivals), unreadable=unreadable))
     return found
-
-
-def _packed(space: KeySpace, number: int, name: str, row: Row) -> Row:
-    column = space.columns[name]
-    return {**row, column: space.packed(number, row[column])}
 
 
 def _mixed(rows: Sequence[tuple[int, Row]], generator: random.Random) -> list[Row]:

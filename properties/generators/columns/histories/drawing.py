@@ -14,6 +14,8 @@ from itertools import accumulate, combinations
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
+
 from .. import debezium
 from ..forms.payloads import NULL, faults_of
 from ..forms.rows import Row, microseconds
@@ -361,7 +363,11 @@ class Contents:
     def __init__(self, given: ResolvedInput, start: datetime) -> None:
         self.kinds = {name: given.kinds_of(name, start) for name in given.drawn_columns}
         nullable = [column.name for column in given.source.schema if column.nullable]
-        self.nullable = [name for name in given.drawn_columns if name in nullable and name not in given.pools]
+        texts = [column.name for column in given.source.schema if pa.types.is_string(column.type)]
+        # The text of an identity apart from the key gets a history's number, which a null can't carry.
+        of_events = () if {*given.source.key} & {*given.identity} else {*texts} & {*given.identity}
+        pooled = (*given.pools, *of_events)
+        self.nullable = [name for name in given.drawn_columns if name in nullable and name not in pooled]
         # The rows of a key in the sample stay together, under another key.
         self.by_key: dict[str, list[Row]] = defaultdict(list)
         for row in given.sample:

@@ -281,6 +281,20 @@ class _Reading:
         of_key = None if self.envelope is None else Place(self.name, self.envelope.key)
         if self.value == "debezium":
             return self.primary_key(groups)
+        if not groups:
+            if of_key in self.query.kept and of_key is not None:
+                return (self.with_key(of_key.column),)
+            return self.key_without_state(times)
+        texts = {column.name for column in self.columns if column.dataType.simpleString() == "string"}
+        others = groups
+        if texts & {*self.identity()}:  # events of two keys get different identities
+            others = [places for places in groups if places not in self.query.identities]
+        return self.common(groups, times, of_key) or self.common(others, times, of_key)
+
+    def common(
+        self, groups: Sequence[Sequence[Place]], times: set[str | bool | None], of_key: Place | None
+    ) -> tuple[str, ...]:
+        """Return the columns that are in all groups, without event times."""
         found: list[str] | None = None
         for places in groups:
             names = [self.column_of(place) for place in places if place.source == self.name]
@@ -288,12 +302,8 @@ class _Reading:
                 names.append(self.with_key(of_key.column))
             own = [name for name in names if name is not None and "." not in name and name not in times]
             found = own if found is None else [name for name in found if name in own]
-        if found is None:
-            if of_key in self.query.kept and of_key is not None:
-                return (self.with_key(of_key.column),)
-            return self.key_without_state(times)
         there = {column.name for column in self.columns}
-        return tuple(name for name in dict.fromkeys(found) if name in there)
+        return tuple(name for name in dict.fromkeys(found or ()) if name in there)
 
     def primary_key(self, groups: Sequence[Sequence[Place]]) -> tuple[str, ...]:
         """Return the primary key of a table whose changes are read: the job's grouping key, or a column like `id`."""

@@ -67,7 +67,8 @@ def before(plan: Plan = OF_FUNCTION, unique: Any = ("user",), why_alone: str = "
     judge = SimpleNamespace(
         declared=SimpleNamespace(plan=plan), met=SimpleNamespace(plan=plan), unique_columns=unique, is_sink=False
     )
-    return SimpleNamespace(judge=judge, why_alone=why_alone, runs_as_one=as_one)
+    inputs = SimpleNamespace(inputs=[])
+    return SimpleNamespace(judge=judge, why_alone=why_alone, runs_as_one=as_one, options=inputs)
 
 
 HELD = ("a restart", "a crash", "the order within a batch")

@@ -233,7 +233,16 @@ def test_a_report_says_first_that_no_column_was_left_to_compare() -> None:
     assert str(report).splitlines()[1].startswith("Compared is the number of rows alone: no column")
 
 
-CUTS = "the cuts between batches"
+def test_histories_whose_keys_may_share_an_event_are_not_asked_beside_each_other() -> None:
+    orders = Input("shop string, at timestamp, n bigint, id string", key="shop", name="clicks")
+    asked = {}
+    for identity in ("n", "id"):
+        report = Invariants(options(copy, clicks=replace(orders, identity=identity))).report(30, ())
+        asked[identity] = (PACKING in report.laws, any(one.startswith(PACKING) for one in report.not_checked))
+    assert asked == {"n": (False, True), "id": (True, False)}
+
+
+PACKING, CUTS = "histories of other keys in the query", "the cuts between batches"
 
 
 def test_a_broken_invariant_names_those_that_held_and_those_that_were_not_run() -> None:
@@ -671,6 +680,9 @@ def test_columns_that_the_user_leaves_out_are_not_compared_and_listed() -> None:
         JobCheck(options(copy, without=frozenset({"user", "at", "amount"})), Copies(), Variation(RUN)).check(20)
     with pytest.raises(BadInput, match="'a flood', which is no invariant: leave out some of a restart, a crash"):
         Invariants(options(copy, without=frozenset({"a flood"})))
+    of_sink = Invariants(options(copy, without=frozenset({"a flood"}), run=replace(RUN, is_sink=True)))
+    with pytest.raises(BadInput, match=r"'a flood', which is none of the columns of .*, user, at, amount: name"):
+        of_sink.report(20, ())
 
 
 def test_a_column_of_the_clock_is_compared_where_batches_run_at_the_times_of_the_history() -> None:

@@ -9,7 +9,13 @@ import pytest
 from streamproof.properties.generators.columns.forms.rows import from_microseconds
 from streamproof.properties.generators.columns.histories.drawing import draw_histories
 from streamproof.properties.generators.columns.inputs import Input, ResolvedInput
-from streamproof.properties.generators.columns.key_spaces import MOST, key_space, why_alone
+from streamproof.properties.generators.columns.key_spaces import (
+    MOST,
+    identity_column,
+    key_space,
+    shared_identities,
+    why_alone,
+)
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.packing import UnreadableKey, pack, pack_tables, unpack
 from streamproof.properties.generators.columns.resolving import resolve, resolve_all
@@ -60,6 +66,36 @@ def test_what_is_packed_unpacks_to_every_history_as_it_was(schema: str, key: Any
         back = unpack(rows_of(tables["events"]), histories, [given.source], [carrier])
         for history, rows in zip(histories, back, strict=True):
             assert sorted(map(repr, rows)) == sorted(repr(dict(row)) for _, row in history.batches[number])
+
+
+ORDERS = "shop string, at timestamp, order string, n bigint"
+
+
+@pytest.mark.parametrize(
+    ("schema", "identity", "column", "shared"),
+    [
+        (ORDERS, ("order",), "order", []),
+        (ORDERS, ("n", "order"), "order", []),
+        (ORDERS, ("shop", "order"), None, []),
+        (ORDERS, (), None, []),
+        (ORDERS, ("n",), None, ["n"]),
+        (ORDERS.replace("shop string", "shop bigint"), ("order", "n"), None, ["order", "n"]),
+    ],
+)
+def test_events_of_two_histories_have_other_identities(
+    schema: str, identity: tuple[str, ...], column: str | None, shared: list[str]
+) -> None:
+    given = resolve(Input(schema, key="shop", identity=identity))
+    assert identity_column(given, key_space([given.source])) == column
+    assert shared_identities([given]) == shared
+    histories = drawn([given])
+    (tables, *_) = pack(histories, [given])
+    rows = rows_of(tables["events"])
+    assert rows
+    assert column is None or all(row[column][:6] == row["shop"][:6] for row in rows)
+    back = unpack(rows, histories, [given.source], ["shop"])
+    for history, own in zip(histories, back, strict=True):
+        assert sorted(map(repr, own)) == sorted(repr(dict(row)) for _, row in history.batches[0])
 
 
 def test_the_order_of_rows_is_the_seeds() -> None:

@@ -508,6 +508,21 @@ def test_a_deduplication_says_what_makes_two_rows_an_event() -> None:
         assert infer(plan(identities=no)).input.identity in ((), None), no
 
 
+@pytest.mark.parametrize(
+    ("columns", "identity", "key"),
+    [
+        ("user string, at timestamp, team string, n int", "user", "team"),
+        ("user int, at timestamp, team string, n int", "user", ()),
+        ("user string, at timestamp, team string, n int", "team", "team"),
+    ],
+)
+def test_the_key_is_the_grouping_of_a_job_that_deduplicates_by_another_text(
+    columns: str, identity: str, key: Any
+) -> None:
+    found = infer(plan(identities=[[event(identity)]], groups=[grouped(identity), grouped("team")]), columns).input
+    assert (found.identity, found.key) == (identity, key)
+
+
 def test_texts_that_a_job_reads_as_numbers_get_such_texts_and_are_no_keys() -> None:
     query = plan(casts={event("user"): frozenset({"double", "bigint"}), event("n"): frozenset({"bigint"})}, kept=ALL)
     found = infer(query)
