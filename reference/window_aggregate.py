@@ -91,7 +91,7 @@ class Filled:
         return [change for change in sent if change is not None]
 
     def aggregated(self, messages: list[Message]) -> Change:
-        """Return the window's row for some of its messages."""
+        """Return the row that the window emits for the given messages."""
         records = _records(messages)
         value = self.windows.aggregate.of(self.key, [record.value for record in records])
         return Change(self.key, self.window, value, max(record.timestamp for record in records))

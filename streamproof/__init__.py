@@ -20,9 +20,9 @@ Check a streaming job of your own, over histories of its own columns, in a test 
 - Definitions of the twelve operators: `SessionWindows`, `WindowAggregate`, `RangeAggregate`, `StreamStreamJoin`,
   `StreamTableJoin`, `TableTableJoin`, `TableAggregate`, `WindowedTable`, `ForeignKeyJoin`, `OneToManyJoin`, `Scd1`,
   `Scd2`.
-- An operator of your own: its reference (`Definition`, `Operator`, `Clock`, `Accepted`, `Change`, `Dropped`), and what
-  it declares (`Registration`, `OptionSpace`, `Domain`, `Number`, `Coverage`, `FreeOrder`, `Binding`, `Mutant`), which
-  `register` makes known.
+- An operator of your own: its reference (`Definition`, `Operator`, `Clock`, `Accepted`, `Change`, `Dropped`), and its
+  declaration (`Registration`, `OptionSpace`, `Domain`, `Number`, `Coverage`, `FreeOrder`, `Binding`, `Mutant`), which
+  you pass to `register`.
 - Errors: `StreamproofError`, of which `BadInput` and `MissingTool` are kinds; `Violated`, `UpgradeRefused` and
   `Inconclusive`, kinds of AssertionError.
 

@@ -2,7 +2,7 @@
 
 Each operator runs as a streaming query over parquet files, one per micro-batch (16 of equal size), on RocksDB: in this
 tree's form and in commit ce10c6f's form, compared with a baseline of the same result, and with reading the same inputs
-without any operator. Each runs in a separate process, started in the same way, and runs twice. The first run writes its
+without any operator. Each of these queries has a separate process, and runs twice in it. The first run writes its
 results for the comparison with the baseline, because wrong results make a benchmark worthless; it is also the warm-up.
 The second run computes all its results and discards them. It measures the CPU seconds of the whole process tree from
 start to end: Python, the JVM and the workers. Growth counts the CPU seconds after the first batch, which also starts

@@ -1,7 +1,7 @@
 """Layouts: a cohort's records in columns of other types, as in users' jobs, and the reverse conversion of the output.
 
-`pack` gives a cohort's keys a single text column, its times a bigint, and values of any kind JSON text. A layout uses
-other types, and converts the output back, so that it can be compared with the reference's output.
+`pack` stores a cohort's keys in a text column, its times in a bigint, and its values, of any kind, as JSON text. A
+layout uses other types, and converts the output back, so that it can be compared with the reference's output.
 """
 
 from __future__ import annotations

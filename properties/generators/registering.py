@@ -49,7 +49,7 @@ def validate(registration: Registration) -> None:
     """
     if not registration.profiles:
         raise BadInput(
-            f"{registration.name} has no profile: give the options of one at least, such as {{'plain': {{}}}}"
+            f"{registration.name} has no profile: give at least one, by name and options, such as {{'plain': {{}}}}"
         )
     _require_callable(registration, registration.operator, "operator", ("behaviour", "meaning"))
     for name, options in registration.profiles.items():

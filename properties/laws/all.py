@@ -87,13 +87,13 @@ AS_OF_REFERENCE: Mapping[str, str] = {
     **{law.name: law.name for law in ON_SPARK if isinstance(law, VariantLaw | DuckDB)},
 }
 """The laws that a check of Spark includes only with `--all-laws`, and the laws of the reference that replace them."""
-_AS = f"{TableAtEveryCut.name} as {FoldIsMeaning.name}"
+_AS = f"'{TableAtEveryCut.name}' as '{FoldIsMeaning.name}'"
 BY_REFERENCE = (
     f"asked of the reference alone, {_AS}: where changelog holds, Spark emits what the reference emits, so Spark keeps "
     "what the reference keeps; --all-laws asks Spark too"
 )
 """The reason why these laws are left out on Spark."""
-WITHOUT_REFERENCE = f"not asked here: a check asks them of the reference, {_AS}, or with --all-laws of Spark"
+WITHOUT_REFERENCE = f"not asked here: a check asks the reference ({_AS}), and with --all-laws Spark too"
 """The reason in a check without the reference."""
 
 

@@ -49,7 +49,7 @@ class StagedLaw(ScheduledLaw):
         raise NotImplementedError
 
     def compared(self, history: History, staged: Staged, result: LawResult) -> Comparison:
-        """Compare the witness's outcome of a history with the protocol; record explanations in `result`."""
+        """Compare a witness's outcome with the protocol's; count the divergences that explain it in `result`."""
         raise NotImplementedError
 
     def judge_staged(

@@ -1,4 +1,4 @@
-"""An operator on DuckDB: one SQL statement over the arrivals of many definitions, and the decoding of its result.
+"""An operator on DuckDB: one SQL statement for the histories of many definitions, and the decoding of its result.
 
 Values aren't sent, because any JSON value must be returned unchanged: a result contains the positions of arrivals
 instead. Only values that a statement computes with are sent: numbers and strings that an aggregate compares, and keys

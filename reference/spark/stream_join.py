@@ -85,7 +85,7 @@ class StreamJoin:
         return reach if len(self.watermarks) == 2 else None
 
     def state_watermark_ms(self, side: Side, watermark_ms: int) -> int | None:
-        """Return the latest time (ms) at which a side's state can't be joined any more; None if it always can."""
+        """Return the event time (ms) up to which a side's rows can't be joined any more; None if they always can."""
         reach_us = self.reach_us(side)
         if reach_us is None:
             return None

@@ -34,7 +34,7 @@ class Instruction(StrEnum):
 
 
 class Subscription(NamedTuple):
-    """A message from a left row to its present or former right key; a change's last subscription contains the row.
+    """A message from a left row to its present or former right key; only a change's last message has the row.
 
     Attributes:
         foreign_key: The right key; None if there is no foreign key, and the message only contains the row.

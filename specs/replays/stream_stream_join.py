@@ -90,7 +90,7 @@ class StreamStreamJoinMachine(ReferenceMachine[Behaviour]):
         self.join = join
 
     def seen(self) -> Mapping[str, Any]:
-        """Return the state by its parts."""
+        """Return the parts of the state by name: the clock, the emitted rows, and the stored rows of each side."""
         emitted = [(one.key, one.value, one.timestamp) for one in self.outputs if isinstance(one, Change)]
         return {"clock": self.clock.now, "emitted": emitted, **{f"on the {side}": self.rows(side) for side in BOTH}}
 

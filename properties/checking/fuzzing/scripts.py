@@ -189,7 +189,7 @@ def _rows(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _texts(bag: RowBag) -> list[str]:
-    """Return rows in the form of Spark's structs, without the minute."""
+    """Return the rows as Spark prints structs, without the date, hour and minute that all times share."""
     shown = (f"{{{', '.join(map(_text, row)) or 1}}}" for row in bag.elements())
     return sorted(text.replace(_MINUTE, "") for text in shown)
 

@@ -285,7 +285,7 @@ class _Linter:
         return after_us, kept_us - 1
 
     def apart_us(self, stage: PlayedPlan, source: str) -> int:
-        """Return the largest delay of a row's match on the other input."""
+        """Return the time (µs) from a row to its nearest match on the other input; negative: the match is earlier."""
         join = stage.plan
         if not isinstance(join, Join):
             return 0

@@ -144,7 +144,7 @@ class FaultedQuery(PreparedQuery):
         return ""
 
     def dies(self, batches: int) -> bool:
-        """Run until the query dies at its place; record an unmet fault if it doesn't."""
+        """Run until the query dies at the planned place; otherwise record that the fault isn't met."""
         why = self.run_until(batches)
         if not self.at.is_met:
             self.seen.unmet = f"the query doesn't come to this place{f': {why}' if why else ''}"

@@ -45,7 +45,7 @@ NUMBER_KEYS: Sequence[ColumnValues] = ((1, 2, 3), (0, -1, 1), (10, 7, 100))
 
 
 def unsupported(kind: pa.DataType) -> pa.DataType | None:
-    """Return the unsupported type, or unsupported type within the type; None: all are supported."""
+    """Return the type itself if it is unsupported, else the first unsupported type within it; None: none."""
     nested = (
         [kind.key_type, kind.item_type]
         if pa.types.is_map(kind)

@@ -71,7 +71,7 @@ class Encoder:
         Args:
             rows: The rows.
             unreadable: The records that arrive after the rows, each with the fault of its payload.
-            clock_us: The largest event time by the end of the batch (µs), at which Kafka appends its records; None: the
+            clock_us: The largest event time by the end of the batch (µs), the timestamp of its Kafka records; None: the
                 largest event time of the rows so far.
 
         Raises:

@@ -189,7 +189,7 @@ def _steps(application: Application, plan: RacePlan) -> list[tuple[str, Callable
 
 
 def _judged(application: Application, histories: Sequence[History], first: int = 0) -> list[Stale | None]:
-    # A race is one history, repeated.
+    # The histories of a race are one object, repeated: its expected tables are computed once.
     wanted = {key: expected(history) for key, history in {id(one): one for one in histories}.items()}
     found = tables(application.output(), histories, first)
     return [

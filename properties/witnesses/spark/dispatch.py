@@ -52,7 +52,7 @@ class _Nobody(Logic[Any]):
 
 
 class _OfHistory(Logic[Any]):
-    """The logic of one history, without the number before its keys."""
+    """The logic of one history: it removes the history's number, which precedes each key in a shared query."""
 
     def __init__(self, logic: Logic[Any]) -> None:
         self.logic = logic

@@ -453,8 +453,8 @@ def _partitions_of_environment() -> int:
 
 
 def _driver_at(address: str | None) -> dict[str, str]:
-    # A host name may not resolve on the workers, but the address on the route to their master does. The user's address
-    # comes first.
+    # Workers may not resolve this machine's name, but can reach its address on the route to their master. The user's
+    # address comes first.
     named = {"SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP"} & os.environ.keys()
     return {} if address is None or named else {"spark.driver.host": address}
 

@@ -245,7 +245,7 @@ def prepare(
     if max_distinct is not None:
         values.append(f'{BOUND} == TLCGet("distinct") <= {max_distinct}')
     names = [*(f"Pytla_{constant}" for constant in definitions), *([BOUND] if max_distinct is not None else [])]
-    # A named instance avoids clashes of names of Integers or TLC with a user's names.
+    # A named instance keeps the names in the modules Integers and TLC apart from a user's names.
     root = [f"EXTENDS {model.module.stem}", *declared, f"Pytla == INSTANCE {VALUES}"]
     files[f"{ROOT}.tla"] = _module(ROOT, [*root, *(f"{defined} == Pytla!{defined}" for defined in names)])
     files[f"{VALUES}.tla"] = _module(VALUES, ["EXTENDS Integers, TLC", *declared, *values])

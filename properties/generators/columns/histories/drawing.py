@@ -368,7 +368,7 @@ class Contents:
         of_events = () if {*given.source.key} & {*given.identity} else {*texts} & {*given.identity}
         pooled = (*given.pools, *of_events)
         self.nullable = [name for name in given.drawn_columns if name in nullable and name not in pooled]
-        # The rows of a key in the sample stay together, under another key.
+        # Rows that share a key in the sample stay together: a drawn key takes all its rows from one key of the sample.
         self.by_key: dict[str, list[Row]] = defaultdict(list)
         for row in given.sample:
             self.by_key[repr(given.source.key_of(row))].append(row)

@@ -73,5 +73,5 @@ def drop_duplicates(
             raise BadInput(f"{name}: the rule before it doesn't keep the event time: name it in columns= of the join")
         return replace(stream, plan=Deduplication((stream.plan,), equal, within_watermark))
 
-    # A job must omit the columns in which duplicates differ.
+    # Without `result=` a job may omit columns, as it should omit those in which duplicates differ.
     return Rule(name, delays_us, bind, sorted({*delays_us.values()} - {0}), result is None, wanted)

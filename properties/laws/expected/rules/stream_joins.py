@@ -89,7 +89,7 @@ def _suggested(join: StreamJoinKind, left: Stream, right: Stream, on: Sides) -> 
 
 
 def _parts(rule: str, columns: ColumnOrigins, sides: Sequence[Stream]) -> dict[str, list[tuple[int, str]]]:
-    """Return the source columns of each output column: 0 or 1 for the side, and the column's name."""
+    """Return the source columns of each output column, each as its side (0: left, 1: right) and its name."""
     if columns is None:
         return {name: [(n, name)] for n, source in enumerate(sides) for name in source.schema.names}
     parts: dict[str, list[tuple[int, str]]] = {}

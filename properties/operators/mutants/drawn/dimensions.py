@@ -142,7 +142,7 @@ class FalsyRowsDelete(ChangesLogic):
 
 
 class FalsyRowsNotSaved(ChangesLogic):
-    """A row that is false, 0 or empty is saved as a delete between batches."""
+    """Between batches, a row that is false, 0 or empty is saved as a delete."""
 
     def pack(self, state: list[PlacedEvent]) -> tuple[Any, ...] | None:
         return super().pack([one._replace(row=None) if is_falsy(one.row) else one for one in state])

@@ -119,7 +119,7 @@ class _Reading:
         return "value" if self.envelope is None else self.envelope.payload
 
     def read_payload(self, found: Sequence[Mapping[Place, Payload]]) -> None:
-        """Use the payload's columns: the union of its parsing schemas, and single extracted fields."""
+        """Use the payload's columns: of all schemas by which the job parses it, and fields extracted one by one."""
         from pyspark.sql.types import StringType, StructField, StructType, _parse_datatype_string
 
         whole = Place(self.name, self.payload_column, (), parsed=True)

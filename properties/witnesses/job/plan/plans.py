@@ -20,7 +20,7 @@ from .expressions import DELAY_MS, JsonExpression, Tree, comparisons_of, read_ex
 from .skeletons import PlanOperator, Skeleton, skeleton_of
 
 SESSION = "session_window"
-"""Spark's name of the session window column, even if it is renamed."""
+"""The name of a session window's column in Spark's plans, also if the job renames the column."""
 _LONGEST_US = 400 * UNITS_US["day"]
 _IN_MICROSECONDS = {"PreciseTimestampConversion", "MicrosToTimestamp", "UnixMicros"}
 """Expressions that convert times to microseconds or back; time windows are resolved to the first."""
