@@ -235,7 +235,7 @@ class JobCheck:
             more = "values for which the job emits something"
             is_slow = self.why_alone and not self.runs_as_one
             if expecting:
-                by = f"seconds={4 * self.variation.run.seconds:g}" if is_slow else f"histories={4 * count}"
+                by = f"seconds={4 * self.variation.run.seconds:g} (--seconds)" if is_slow else f"histories={4 * count}"
                 more = f"more, such as {by}"
             alone = f" Each history ran in a query of its own: {self.why_alone}." if is_slow else ""
             raise inconclusive(

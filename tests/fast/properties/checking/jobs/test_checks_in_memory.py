@@ -581,7 +581,7 @@ def test_fewer_than_half_of_the_histories_that_were_to_run_alone_are_inconclusiv
     soon_over = Variation(replace(RUN, seconds=1e-9))
     with pytest.raises(
         Inconclusive,
-        match=r"on all 1 histories, .* goals: 20 histories at the least;.* such as seconds=4e-09, .* query of its own",
+        match=r"on all 1 histories, .* 20 histories at the least;.* such as seconds=4e-09 .--seconds., .* own",
     ):
         JobCheck(options(copy, alone=True, least_alone=20), Copies(), soon_over).check(40)
     assert JobCheck(options(copy, alone=True, least_alone=20), Copies(), Variation(RUN)).check(20).histories == 20
