@@ -225,7 +225,8 @@ def fill(folder: Path) -> None:
             file.flush()
 
 
-@pytest.mark.parametrize("command", [ON_SPARK, JOB], ids=["an operator", "a job"])
+# A check of few histories may end before the disk is full.
+@pytest.mark.parametrize("command", [ON_SPARK, f"{JOB} --histories 2000"], ids=["an operator", "a job"])
 def test_a_disk_that_fills_midway_is_named_and_nothing_is_left_on_it(command: str, tmp_path: Path) -> None:
     running = None
     try:

@@ -243,7 +243,7 @@ def test_a_worker_without_a_package_says_so(tmp_path: Path, monkeypatch: pytest.
         ),
         (
             "pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has ...",
-            "can't run Python tasks: /here/python isn't Python 3.",
+            "can't run Python tasks: on the workers /here/python isn't Python 3.",
         ),
         (
             "An error occurred.\n: org.apache.spark.SparkException: Job aborted.\n"

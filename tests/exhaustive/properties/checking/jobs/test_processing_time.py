@@ -190,7 +190,7 @@ def test_a_right_job_of_processing_time_keeps_the_invariants() -> None:
     others = ["a restart", "a crash", "the number of partitions", "histories of other keys in the query"]
     report = invariants(by_timeout, CLICKS, histories=20, timeouts=["30 minutes"], without=others)
     assert {*report.laws} == {"the order within a batch", "rows one at a time"}
-    assert any(one.startswith("the cuts between batches: a row's batch says") for one in report.not_checked)
+    assert any(one.startswith("the cuts between batches: a row's batch determines") for one in report.not_checked)
 
 
 class Remembered(StatefulProcessor):

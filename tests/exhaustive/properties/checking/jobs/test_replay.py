@@ -440,9 +440,9 @@ def test_what_cannot_be_read_of_a_delta_table_is_named(
         table.judged(path=str(tmp_path))
     first, text = table.log(0), table.log(0).read_text()
     for old, new, says in (
-        ('"id": "t1"', '"id": "t2"', "is the Delta table t2, and the query has read the table t1"),
+        ('"id": "t1"', '"id": "t2"', "is the Delta table t2, but the query has read the table t1"),
         ('"configuration": {}', '"configuration": {"delta.columnMapping.mode": "name"}', "maps the names of its colum"),
-        ("amount", "number", "has the columns user, at, number, and not amount"),
+        ("amount", "number", "has the columns user, at, number, but not amount"),
         ('"dataChange": true', '"dataChange": true, "deletionVector": {"storageType": "u"}', "marked as removed by a"),
     ):
         first.write_text(text.replace(old, new))
