@@ -98,6 +98,15 @@ def test_events_of_two_histories_have_other_identities(
         assert sorted(map(repr, own)) == sorted(repr(dict(row)) for _, row in history.batches[0])
 
 
+def test_an_identity_that_the_user_lists_as_null_stays_null_and_none_is_drawn_otherwise() -> None:
+    def identities(**more: Any) -> set[Any]:
+        given = resolve(Input(ORDERS, key="shop", identity="order", **more))
+        return {row["order"] for row in rows_of(pack(drawn([given]), [given])[0]["events"])}
+
+    assert None in identities(values={"order": ["a", None]})
+    assert None not in identities()
+
+
 def test_the_order_of_rows_is_the_seeds() -> None:
     histories = drawn([USERS])
     first, again, other = (pack(histories, [USERS], seed) for seed in (1, 1, 2))
