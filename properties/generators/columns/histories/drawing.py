@@ -365,7 +365,7 @@ class Contents:
         nullable = [column.name for column in given.source.schema if column.nullable]
         texts = [column.name for column in given.source.schema if pa.types.is_string(column.type)]
         # The text of an identity apart from the key gets a history's number, which a null can't carry.
-        of_events = () if {*given.source.key} & {*given.identity} else {*texts} & {*given.identity}
+        of_events = () if {*given.source.key} <= {*given.identity} else {*texts} & {*given.identity}
         pooled = (*given.pools, *of_events)
         self.nullable = [name for name in given.drawn_columns if name in nullable and name not in pooled]
         # Rows that share a key in the sample stay together: a drawn key takes all its rows from one key of the sample.

@@ -104,6 +104,10 @@ def test_an_identity_that_the_user_lists_as_null_stays_null_and_none_is_drawn_ot
         return {row["order"] for row in rows_of(pack(drawn([given]), [given])[0]["events"])}
 
     assert None in identities(values={"order": ["a", None]})
+    # The key's column with the history's number isn't part of the identity, though another column of the key is.
+    of_two = resolve(Input(ORDERS, key=["n", "shop"], identity=["n", "order"]))
+    assert identity_column(of_two, key_space([of_two.source])) == "order"
+    assert all(row["order"] for row in rows_of(pack(drawn([of_two]), [of_two])[0]["events"]))
     assert None not in identities()
 
 
