@@ -26,7 +26,7 @@ PROFILES: Mapping[str, Mapping[str, float]] = {
     "default": {},
     "thorough": {"histories": 2000, "seconds": 900},
 }
-"""What each profile gives a check that doesn't say it itself."""
+"""The options that each profile gives a check without options of its own."""
 PROFILE = "streamproof_profile"
 OPTIONS: Sequence[tuple[str, type, str, str]] = (
     ("histories", int, "N", "Histories of each check, whatever the test says."),

@@ -1,4 +1,4 @@
-"""What a plan does with rows, as histories show it: each rule keeps the smallest history that does."""
+"""The effects of a plan on rows, each with the smallest history that shows it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ....reference.spark.execution import Batch
 from ....reference.spark.groups import Groups
-from ....reference.spark.plans import Aggregation, Deduplication, Join, Node, pruned
+from ....reference.spark.plans import Aggregation, Deduplication, Join, Node, Scan, pruned
 from ...generators.columns.formatting import duration
 from ...witnesses.job.plan.skeletons import Skeleton
 from .playing import LONG_US, START_US, Batches, PlayedPlan, first_that, moment, origins, plain
@@ -58,6 +58,11 @@ def notes_of(skeleton: Skeleton, inputs: Mapping[str, str] | None = None) -> lis
     for whole in parts[-1:]:
         found += [*linter.waits(linter.stage(whole))]
     return [*dict.fromkeys(found)]
+
+
+def scanned(plan: Node) -> set[str]:
+    """Return the names of the inputs below a node."""
+    return {node.name for node in plan.walk() if isinstance(node, Scan)}
 
 
 class _Linter:
@@ -230,7 +235,7 @@ class _Linter:
         """Return the smallest history in which a join emits an unmatched row that the filter drops."""
         join = stage.plan
         assert isinstance(join, Join)
-        (source,) = {name for node in join.inputs[kept == "right"].walk() if (name := getattr(node, "name", ""))}
+        (source,) = scanned(join.inputs[kept == "right"])
         row = stage.row(source, START_US)
 
         def alone(time_us: int) -> bool:
@@ -292,7 +297,7 @@ class _Linter:
         low_us = -(LONG_US if join.by.before_us is None else join.by.before_us)
         high_us = LONG_US if join.by.after_us is None else join.by.after_us
         apart_us = min(max(0, low_us), high_us)
-        of_left = {getattr(node, "name", None) for node in join.inputs[0].walk()}
+        of_left = scanned(join.inputs[0])
         return apart_us if source in of_left else -apart_us
 
     def waits(self, stage: PlayedPlan) -> Iterator[Note]:
@@ -327,7 +332,7 @@ class _Linter:
     def joining(self, stage: PlayedPlan, source: str) -> Node | None:
         """Return the first stream-stream join above an input; None: no such join."""
         joins = (node for node in stage.plan.walk() if isinstance(node, Join))
-        return next((node for node in joins if source in {getattr(one, "name", "") for one in node.walk()}), None)
+        return next((node for node in joins if source in scanned(node)), None)
 
     def never(self, stage: PlayedPlan, source: str, whose: str) -> Iterator[Note]:
         """An outer join keeps an unmatched row, because no watermark ever excludes a match."""
@@ -335,7 +340,7 @@ class _Linter:
         if not isinstance(join, Join) or join.by.join not in ("left", "right", "full"):
             return
         kept = {"left": join.inputs[:1], "right": join.inputs[1:]}.get(join.by.join, join.inputs)
-        if source not in {getattr(one, "name", "") for node in kept for one in node.walk()}:
+        if not any(source in scanned(node) for node in kept):
             return
         yield Note(
             NEVER,

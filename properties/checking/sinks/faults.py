@@ -277,34 +277,15 @@ def _commits(sink: SinkContract) -> str:
     return "its tasks commit in Spark's JVM" if not sink.memory else "it commits nothing"
 
 
+def _death(name: str, says: str, place: DyingPlace) -> Fault:
+    """Return the death of a query's process at a place, which `invariants` plays too."""
+    return Fault(name, says, death_at(place), place, is_of_process=True, in_invariants=True, unfit=_lacks(place))
+
+
 FAULTS = [
-    Fault(
-        "death-before-write",
-        "SIGKILL before the sink's first write",
-        death_at(BEFORE),
-        BEFORE,
-        is_of_process=True,
-        in_invariants=True,
-        unfit=_lacks(BEFORE),
-    ),
-    Fault(
-        "death-within-write",
-        "SIGKILL within a write, with some of the batch's rows written",
-        death_at(WITHIN),
-        WITHIN,
-        is_of_process=True,
-        in_invariants=True,
-        unfit=_lacks(WITHIN),
-    ),
-    Fault(
-        "death-between-writes",
-        "SIGKILL between two writes",
-        death_at(BETWEEN),
-        BETWEEN,
-        is_of_process=True,
-        in_invariants=True,
-        unfit=_lacks(BETWEEN),
-    ),
+    _death("death-before-write", "SIGKILL before the sink's first write", BEFORE),
+    _death("death-within-write", "SIGKILL within a write, with some of the batch's rows written", WITHIN),
+    _death("death-between-writes", "SIGKILL between two writes", BETWEEN),
     Fault(
         "death-in-commit",
         "SIGKILL at the n-th operation on the target's files",
@@ -313,15 +294,7 @@ FAULTS = [
         unfit=_commits,
         traced=True,
     ),
-    Fault(
-        "death-before-commit",
-        "SIGKILL after the sink's commit, before Spark's",
-        death_at(AFTER),
-        AFTER,
-        is_of_process=True,
-        in_invariants=True,
-        unfit=_lacks(AFTER),
-    ),
+    _death("death-before-commit", "SIGKILL after the sink's commit, before Spark's", AFTER),
     Fault(
         "death-before-upload",
         "SIGKILL after Spark's commit, before a snapshot of the state is written",

@@ -57,19 +57,27 @@ def insert(database: Database, statement: str, rows: Sequence[tuple[Any, ...]]) 
         database.executemany(statement, rows)
 
 
+def insert_halves(
+    database: Database, statement: str, parts: tuple[Sequence[Any], Sequence[Any]], batch: int, at: Places
+) -> None:
+    """Insert both halves of a micro-batch; its process may die between them."""
+    first, second = parts
+    insert(database, statement, first)
+    at.reach(WITHIN, batch)
+    insert(database, statement, second)
+
+
 def at_once(
     opened: Callable[[str], contextlib.AbstractContextManager[Database]], create: str, statement: str
 ) -> WriteBatch:
     """Return a function that writes a micro-batch in one transaction."""
 
     def write(rows: Any, batch: int, target: str, at: Places) -> None:
-        first, second = halves(rows)
+        parts = halves(rows)
         with opened(target) as database:
             database.execute(create)
             with transaction(database):
-                insert(database, statement, first)
-                at.reach(WITHIN, batch)
-                insert(database, statement, second)
+                insert_halves(database, statement, parts, batch, at)
 
     return write
 
@@ -95,22 +103,20 @@ def is_done(database: Database, batch: int) -> bool:
 
 def guard_after(rows: Any, batch: int, target: str, at: Places) -> None:
     """Write a micro-batch missing from the guard table, then record it in the guard table."""
-    first, second = halves(rows)
+    parts = halves(rows)
     with sqlite(target) as database:
         if is_done(database, batch):
             return
         at.reach(CHECKED, batch)
         with transaction(database):
-            insert(database, INSERT, first)
-            at.reach(WITHIN, batch)
-            insert(database, INSERT, second)
+            insert_halves(database, INSERT, parts, batch, at)
         at.reach(BETWEEN, batch)
         database.execute("INSERT OR IGNORE INTO done VALUES (?)", [batch])
 
 
 def guard_before(rows: Any, batch: int, target: str, at: Places) -> None:
     """Record a micro-batch in the guard table, then write it."""
-    first, second = halves(rows)
+    parts = halves(rows)
     with sqlite(target) as database:
         if is_done(database, batch):
             return
@@ -118,23 +124,19 @@ def guard_before(rows: Any, batch: int, target: str, at: Places) -> None:
         database.execute("INSERT OR IGNORE INTO done VALUES (?)", [batch])
         at.reach(BETWEEN, batch)
         with transaction(database):
-            insert(database, INSERT, first)
-            at.reach(WITHIN, batch)
-            insert(database, INSERT, second)
+            insert_halves(database, INSERT, parts, batch, at)
 
 
 def guard_within(rows: Any, batch: int, target: str, at: Places) -> None:
     """Write a micro-batch and its number in one transaction; the number's primary key lets it commit only once."""
-    first, second = halves(rows)
+    parts = halves(rows)
     with sqlite(target) as database:
         if is_done(database, batch):
             return
         at.reach(CHECKED, batch)
         with transaction(database):
             database.execute("INSERT INTO done VALUES (?)", [batch])
-            insert(database, INSERT, first)
-            at.reach(WITHIN, batch)
-            insert(database, INSERT, second)
+            insert_halves(database, INSERT, parts, batch, at)
 
 
 def rows_of_sqlite(target: str) -> list[Row]:

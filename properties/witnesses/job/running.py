@@ -45,7 +45,7 @@ RESTORED = "state before a stop, rows after it"
 
 @dataclass(frozen=True)
 class Declared:
-    """What a job's declaration says of it.
+    """A job's declaration.
 
     Attributes:
         names: The columns of its result.
@@ -72,7 +72,7 @@ class Declared:
 
 @dataclass(frozen=True)
 class QueryOutput:
-    """What a job's query wrote, and which faults and late rows it met.
+    """The output of a job's query, and the faults and late rows that it met.
 
     Attributes:
         batches: The rows of each batch; of a sink one list, of the end.

@@ -35,7 +35,7 @@ REFUSED: tuple[str, Mapping[str, str]] = (
         "(?i)output mode": "set another output mode: in the script, with --mode, or with mode=",
     },
 )
-"""What the message says before Spark's reason, and what to do, by a pattern in the reason."""
+"""The text before Spark's reason, and the remedies, by a pattern in the reason."""
 NAMED_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 """The setting by which a checkpoint knows sources by name, not by position."""
 _CUT = " more fields"

@@ -1,4 +1,4 @@
-"""What a query's progress says of the micro-batches that it has committed, and the times that a check sets for them."""
+"""The progress of a query's committed micro-batches, and the times that a check sets for them."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class UntilStop:
 
 @dataclass(frozen=True)
 class LeftBehind:
-    """What the query of an earlier version leaves to the version that goes on.
+    """The results that an earlier version's query leaves to the next version.
 
     Attributes:
         available: The number of micro-batches that it has run.

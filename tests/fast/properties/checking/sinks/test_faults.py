@@ -105,3 +105,21 @@ def test_a_query_that_fails_each_time_it_is_started_again_is_stuck(failures: int
     assert seen.stuck.startswith(stuck)
     assert bool(seen.stuck) == bool(stuck)
     assert [*judged(COHORT, seen).counts] == (["stuck"] if stuck else ["doubled"])
+
+
+def test_documents_promise_something_for_the_faults_of_a_process_alone() -> None:
+    deaths = {f"death-{place}" for place in ("before-write", "within-write", "between-writes", "before-commit")}
+    played = deaths | {"death-before-upload", "repeated-batch"}
+    assert {fault.name for fault in FAULTS if fault.in_invariants} == played
+    of_process = played | {"death-in-commit", "lost-connection", "full-disk"}
+    assert {fault.name for fault in FAULTS if fault.is_of_process} == of_process
+
+
+def test_a_sink_for_which_no_document_promises_anything_can_break_no_promise() -> None:
+    assert {name for name, sink in SINKS.items() if sink.promises == "nothing"} == {
+        "memory",
+        "guard-after",
+        "guard-before",
+    }
+    exactly = {"file-parquet", "file-json", "overwrite", "sqlite-upsert", "duckdb-upsert", "transaction"}
+    assert exactly <= {name for name, sink in SINKS.items() if sink.promises == "exactly once"}
