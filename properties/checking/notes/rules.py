@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ....reference.spark.execution import Batch
 from ....reference.spark.groups import Groups
-from ....reference.spark.plans import Aggregation, Deduplication, Join, Node, Scan, pruned
+from ....reference.spark.plans import Aggregation, Deduplication, Join, Node, Processing, Scan, pruned
 from ...generators.columns.formatting import duration
 from ...witnesses.job.plan.skeletons import Skeleton
 from .playing import LONG_US, START_US, Batches, PlayedPlan, first_that, moment, origins, plain
@@ -20,6 +20,7 @@ TIME_IN_KEY = "event time among the keys"
 LOST = "rows without a partner"
 BY_ORDER = "order of rows"
 NEVER = "never emitted"
+UNTIMED = "no timeout"
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def notes_of(skeleton: Skeleton, inputs: Mapping[str, str] | None = None) -> lis
         inputs: The inputs' names in messages, by their names in the skeleton; None: the names of their columns.
     """
     linter = _Linter(skeleton, inputs or {})
-    found = [*linter.filtered(), *linter.lookups(), *linter.by_order()]
+    found = [*linter.filtered(), *linter.lookups(), *linter.by_order(), *linter.untimed()]
     parts = [pruned(part) for part in skeleton.parts]  # the stage as Spark plans it
     for part in parts:
         for node in part.walk():
@@ -80,7 +81,7 @@ class _Linter:
     def forgets(self, stage: PlayedPlan) -> Iterator[Note]:
         """A row is still in the state when the watermark has moved a year beyond it."""
         node = stage.plan
-        if isinstance(node, Aggregation) and not self.keys_of(node):
+        if isinstance(node, Processing) or (isinstance(node, Aggregation) and not self.keys_of(node)):
             return
         found: dict[str, Batches] = {}
         for source in stage.sources:
@@ -214,6 +215,15 @@ class _Linter:
                 BY_ORDER,
                 f"{function}({plain(column)}) depends on the order in which Spark reads the rows of a group; min_by "
                 "and max_by, of a column that orders all rows, don't",
+            )
+
+    def untimed(self) -> Iterator[Note]:
+        """A function with state gets no call for a key without rows."""
+        if self.skeleton.untimed:
+            yield Note(
+                UNTIMED,
+                "a function with state has neither a timeout nor timers: the state of a key without further rows is "
+                "kept for ever, unless the function removed it before",
             )
 
     def filtered(self) -> Iterator[Note]:

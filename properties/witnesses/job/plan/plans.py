@@ -17,7 +17,7 @@ from ....generators.columns.forms.envelopes import ENVELOPES
 from ....generators.columns.model import Source
 from ....generators.columns.terms import Term
 from .expressions import DELAY_MS, JsonExpression, Tree, comparisons_of, read_expression, trees_of
-from .skeletons import PlanOperator, Skeleton, skeleton_of
+from .skeletons import OF_FUNCTION, PlanOperator, Skeleton, clock_of, skeleton_of
 
 SESSION = "session_window"
 """The name of a session window's column in Spark's plans, also if the job renames the column."""
@@ -26,8 +26,6 @@ _IN_MICROSECONDS = {"PreciseTimestampConversion", "MicrosToTimestamp", "UnixMicr
 """Expressions that convert times to microseconds or back; time windows are resolved to the first."""
 _WITH_STATE = "WithState"
 """A part of the names of operators with timeouts or timers: TransformWithState…, FlatMapGroups…WithState."""
-_OF_FUNCTION = ("FlatMapGroupsInPandasWithState", "TransformWithStateIn")
-"""The name prefixes of operators that call a Python function with state."""
 _IN_ORDER = ("Project", "Filter", "SubqueryAlias", "View")
 """Operators that keep the order of rows."""
 _INTEGERS = ("integer", "long")
@@ -156,15 +154,15 @@ def plan_of(analyzed: Any, clock: str = "", mode: str = "", policy: str = "min")
     compared = [*comparisons_of(by_expression, given, columns_beside(nodes), session_zone())]
     computed, in_functions = _computed(trees, expressions)
     places = {number for columns in sources for number in _places(columns)}
-    clocks = {_clock(name, node) for name, node in nodes if _WITH_STATE in name}
+    clocks = {clock_of(name, node) for name, node in nodes if _WITH_STATE in name}
     return Plan(
         operators=frozenset(name for name, _ in nodes),
         sources=[_names(columns) for columns in sources],
         durations_us=sorted(duration_us for duration_us in durations_us if 0 < duration_us <= _LONGEST_US),
         delays_us=sorted(delays_us),
         event_times=_event_times(watermarks, sources, expressions),
-        has_function=any(name.startswith(_OF_FUNCTION) for name, _ in nodes),
-        ends_in_function=next(name for name, _ in nodes if name not in _IN_ORDER).startswith(_OF_FUNCTION),
+        has_function=any(name.startswith(OF_FUNCTION) for name, _ in nodes),
+        ends_in_function=next(name for name, _ in nodes if name not in _IN_ORDER).startswith(OF_FUNCTION),
         by_processing_time="ProcessingTime" in clocks,
         by_event_time="EventTime" in clocks,
         initial_keys=[
@@ -478,9 +476,3 @@ def _is_nondeterministic(node: Mapping[str, Any]) -> bool:
 def _ids(nodes: Iterable[Mapping[str, Any]]) -> list[int]:
     """Return the ids of the columns that an expression refers to."""
     return [_id(node) for node in nodes if node["class"] == "AttributeReference"]
-
-
-def _clock(name: str, node: Any) -> str:
-    """Return the clock of an operator's timeouts or timers: `EventTime`, `ProcessingTime`, or another text for none."""
-    clock = node.timeMode() if name.startswith("TransformWithState") else node.timeout()
-    return str(clock.toString()).removesuffix("Timeout").removesuffix("$")

@@ -19,7 +19,18 @@ from .....reference.spark.aggregates import AggregateFunction
 from .....reference.spark.expressions import Expression as Made
 from .....reference.spark.expressions import column
 from .....reference.spark.groups import Groups
-from .....reference.spark.plans import Aggregation, Deduplication, Join, Node, Project, Scan, Union, WithWatermark
+from .....reference.spark.plans import (
+    Aggregation,
+    Deduplication,
+    Join,
+    Node,
+    Processing,
+    Project,
+    Scan,
+    Union,
+    WithWatermark,
+)
+from .....reference.spark.processor import Processor
 from .....reference.spark.session_windows import SessionAggregation
 from .....reference.spark.stream_join import StreamJoin, StreamJoinKind
 from .....reference.spark.windows import Windows
@@ -38,6 +49,11 @@ _KINDS: Mapping[str, StreamJoinKind] = {
     "LeftSemi": "left_semi",
 }
 _DEDUPLICATIONS = ("Deduplicate", "DeduplicateWithinWatermark")
+OF_FUNCTION = ("FlatMapGroupsInPandasWithState", "TransformWithStateIn")
+"""The name prefixes of operators that call a Python function with state."""
+_NO_CLOCK = ("No", "NoTime")
+_NO_TIMER_MS = 1_000 * 366 * 86_400_000
+"""The delay of a timer that fires in no history."""
 _ORDERED = ("First", "Last")
 _SUMS = {"Add": 1, "TimeAdd": 1, "TimestampAddInterval": 1, "Subtract": -1}
 _BOUNDS = {"LessThanOrEqual": (-1, 0), "LessThan": (-1, -1), "GreaterThanOrEqual": (1, 0), "GreaterThan": (1, -1)}
@@ -108,6 +124,7 @@ class Skeleton:
         lookups: The joins with tables.
         filtered: The outer joins that a filter turns into inner joins.
         by_order: The order-dependent aggregates: their functions, each with its column.
+        untimed: Whether a function with state has neither timeouts nor timers.
         policy: Whether the watermark of several inputs is the smallest or the largest.
     """
 
@@ -116,6 +133,7 @@ class Skeleton:
     lookups: Sequence[TableLookup] = ()
     filtered: Sequence[Filtered] = ()
     by_order: Sequence[tuple[str, str]] = ()
+    untimed: bool = False
     policy: str = "min"
 
 
@@ -140,6 +158,7 @@ def skeleton_of(root: PlanOperator, clock: str, mode: str, policy: str) -> Skele
         translation.lookups,
         translation.filtered,
         translation.by_order,
+        translation.untimed,
         policy,
     )
 
@@ -160,6 +179,7 @@ class _Translation:
         self.lookups: list[TableLookup] = []
         self.filtered: list[Filtered] = []
         self.by_order: list[tuple[str, str]] = []
+        self.untimed = False
         self.windows: dict[str, _Window] = {}
         self.made: dict[str, Tree] = {}
         self.joins: dict[int, tuple[PlanOperator, Join | None]] = {}
@@ -171,7 +191,20 @@ class _Translation:
             return _sound(self._of(operator))
         except (_NoModel, LookupError, TypeError, ValueError):  # an unknown form ends the search
             self.parts += [one for one in map(self.of, _streams(operator)) if not isinstance(one, Scan)]
-            return Scan(f"{UNKNOWN}{len(self.sources)}", tuple(self._output(operator)))
+            return self._unknown(operator)
+
+    def _unknown(self, operator: PlanOperator) -> Node:
+        """Return an input that stands for an operator."""
+        return Scan(f"{UNKNOWN}{len(self.sources)}", tuple(self._output(operator)))
+
+    def _function(self, operator: PlanOperator, stream: PlanOperator) -> None:
+        """Add the input of a function with state, which drops late rows if its timers are of event time."""
+        clock, below = clock_of(operator.kind, operator.node), self.of(stream)
+        self.untimed |= clock in _NO_CLOCK
+        if clock == "EventTime" and below.event_times:
+            self.parts.append(Processing((below,), Processor((), None, "count", _NO_TIMER_MS)))
+        elif not isinstance(below, Scan):
+            self.parts.append(below)
 
     def _of(self, operator: PlanOperator) -> Node:
         kind, inputs = operator.kind, operator.inputs
@@ -187,6 +220,9 @@ class _Translation:
             return self._lookup(operator, streams[0])
         if kind == "Union":
             return self._union(operator)
+        if kind.startswith(OF_FUNCTION):
+            self._function(operator, streams[0])
+            return self._unknown(operator)
         if len(inputs) != 1:
             raise _NoModel
         below = self.of(inputs[0])
@@ -571,6 +607,12 @@ def _freed(node: Node, name: str) -> Node:
     if isinstance(node, Project):
         return replace(node, inputs=inputs, made=(*node.made, (name, column(name))))
     return replace(node, inputs=inputs)
+
+
+def clock_of(kind: str, node: Any) -> str:
+    """Return the clock of an operator's timeouts or timers: `EventTime`, `ProcessingTime`, or another text for none."""
+    clock = node.timeMode() if kind.startswith("TransformWithState") else node.timeout()
+    return str(clock.toString()).removesuffix("Timeout").removesuffix("$")
 
 
 def _streams(operator: PlanOperator) -> list[PlanOperator]:

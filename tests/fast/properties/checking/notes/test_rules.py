@@ -19,11 +19,13 @@ from streamproof.reference.spark.plans import (
     Deduplication,
     Join,
     Node,
+    Processing,
     Project,
     Scan,
     Union,
     WithWatermark,
 )
+from streamproof.reference.spark.processor import Processor
 from streamproof.reference.spark.session_windows import SessionAggregation
 from streamproof.reference.spark.stream_join import StreamJoin
 from streamproof.reference.spark.windows import Windows
@@ -76,6 +78,7 @@ FORGETS = {
     "sessions": Aggregation((TIMED,), SessionAggregation("at#2", ("user#1",), HOUR, COUNT), "at#2"),
     "groups with the event time": Aggregation((TIMED,), Groups(("user#1", "at#2"), "at#2", COUNT)),
     "one group of all rows": Aggregation((VIEWS,), Groups((), None, COUNT, "update")),
+    "a function with state": Processing((TIMED,), Processor(("user#1",), None, "n#9", 366 * 86_400_000)),
     "an input as it is": VIEWS,
     "an operator without a model": Deduplication((Scan("?1", ("user#1",)),), ("user#1",)),
 }
@@ -248,3 +251,13 @@ def test_a_drawn_plan_gets_its_notes_whatever_its_operators_are(seed: int) -> No
     query = draw_query(Random(seed))
     found = notes_of(Skeleton((query.plan,), policy=query.policy))
     assert len({str(note) for note in found}) == len(found)
+
+
+def test_a_function_with_timers_of_event_time_drops_late_rows() -> None:
+    counting = Processor((), None, "n#9", 10**12)
+    assert "at is 10 minutes or more behind" in named(Processing((TIMED,), counting))["drops late rows"].says
+    assert not named(Processing((VIEWS,), counting))
+
+
+def test_a_function_without_timeouts_is_noted() -> None:
+    assert {*named(VIEWS, untimed=True)} == {"no timeout"}

@@ -144,10 +144,19 @@ def test_the_times_of_the_slides_of_windows_are_read(orders: DataFrame) -> None:
     assert notes(hops)[WAITS].says.endswith("2024-01-01 00:00:00 waits for 2024-01-01 00:15:00")
 
 
-def test_what_is_below_a_function_with_state_is_judged(orders: DataFrame) -> None:
+def kept(frame: DataFrame, timeout: str) -> DataFrame:
     def keep(key: Any, frames: Any, state: Any) -> Any:
         yield from frames
 
-    once = orders.dropDuplicates(["id"]).groupBy("id")
-    kept = once.applyInPandasWithState(keep, "id string", "id string", "append", "NoTimeout")
-    assert {*notes(kept.dropDuplicates())} == {NEVER}
+    return frame.groupBy("id").applyInPandasWithState(keep, "id string", "id string", "append", timeout)
+
+
+def test_what_is_below_a_function_with_state_is_judged(orders: DataFrame) -> None:
+    assert {*notes(kept(orders.dropDuplicates(["id"]), "ProcessingTimeTimeout").dropDuplicates())} == {NEVER}
+
+
+def test_the_timeouts_of_a_function_with_state_are_judged(orders: DataFrame) -> None:
+    assert {*notes(kept(timed(orders), "NoTimeout"))} == {"no timeout"}
+    late = notes(kept(timed(orders), "EventTimeTimeout"))
+    assert {*late} == {LATE}
+    assert "10 minutes or more behind the latest" in late[LATE].says
