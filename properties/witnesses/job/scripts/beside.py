@@ -106,15 +106,24 @@ def modules(file: str, skip: Callable[[str], None] | None) -> Iterator[None]:
         name for name, one in there if one in _imported or (getattr(one, "__file__", None) or "").startswith(beside)
     )
     own = _own.setdefault(file, [one for one in hidden.values() if one not in _imported])
-    for name in hidden:
+    for name, one in hidden.items():
         del sys.modules[name]
+        # A folder without `__init__.py` isn't imported anew, so its package would still have the module.
+        package, _, attribute = name.rpartition(".")
+        if getattr(sys.modules.get(package), attribute, None) is one:
+            delattr(sys.modules[package], attribute)
     before = {*sys.modules}
     try:
         with finding(file, skip):
             yield
     finally:
         _imported[:] = users_modules({*sys.modules} - before).values()
-        sys.modules.update({name: one for name, one in hidden.items() if one in own})
+        for name, one in hidden.items():
+            if one in own:
+                sys.modules[name] = one
+                package, _, attribute = name.rpartition(".")
+                if package in sys.modules:
+                    setattr(sys.modules[package], attribute, one)
 
 
 @contextlib.contextmanager

@@ -50,6 +50,15 @@ def test_a_module_beside_a_script_is_imported_anew_in_each_run(run: Run, tmp_pat
     assert [run("job.py")["seen"], run("job.py")["seen"]] == [[1], [1]]
 
 
+def test_a_module_in_a_folder_without_init_is_imported_anew_and_pickled_by_reference(run: Run, tmp_path: Path) -> None:
+    text = "from of_folder.deep import beside_it\nbeside_it.seen.append(1)\nseen, module = beside_it.seen, beside_it\n"
+    write(tmp_path, job=text, of_folder__deep__beside_it="seen = []\n")
+    for _ in range(2):
+        found = run("job.py")
+        assert found["seen"] == [1]
+        assert sys.modules["of_folder.deep.beside_it"] is found["module"]  # else cloudpickle sends its content
+
+
 def test_a_module_that_a_test_has_imported_stays_the_test_s(run: Run, tmp_path: Path) -> None:
     write(tmp_path, job="import of_a_test as it\nit.seen.append(1)\nseen = it.seen\n", of_a_test="seen = []\n")
     sys.path.insert(0, str(tmp_path))
