@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ....reference.core.errors import BadInput
@@ -97,6 +98,8 @@ class Invariants:
         unrun: list[str] = []
         unsure = [f"{law}: without= leaves it out" for law in self.without]
         for check in self.checks:
+            if check.variation.law == OrderLaw.of_jobs and before.judge.without_table:
+                check = self.check_of(replace(check.variation, comparing="batches"))
             check.judge.leave_out(before.judge.met.nondeterministic)
             check.judge.met.settings |= before.judge.met.settings
             check.judge.met.triggers |= before.judge.met.triggers
@@ -155,6 +158,8 @@ def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str]
     law, plans = variation.law, (before.judge.declared.plan, before.judge.met.plan)
     if variation.comparing == "end" and any(FORGETS in plan.operators for plan in plans):
         return f"{law}: dropDuplicatesWithinWatermark forgets at the end of a batch"
+    if law == Cuts.of_jobs and before.judge.without_table:
+        return f"{law}: {before.judge.without_table}"
     if law == Cuts.of_jobs and variation.run.processing_time:
         return f"{law}: a row's batch determines its processing time"
     if variation.is_alone and before.why_alone:
@@ -165,7 +170,7 @@ def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str]
     if variation.run.row_by_row and variation.run.mode == "update":
         if OrderLaw.of_jobs not in held:  # the order law refuses indistinguishable rows of a batch
             return f"{law}: it is checked only after {OrderLaw.of_jobs}"
-        if not before.judge.unique_columns:
+        if not before.judge.unique_columns or before.judge.without_table:
             return f"{law}: it isn't known which rows update each other; unique=[…] names the columns that tell"
         # The last row of a key in a batch counts, and few operators keep the order.
         if not before.judge.declared.plan.ends_in_function:

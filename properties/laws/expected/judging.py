@@ -154,6 +154,11 @@ class Judge:
         return [part for column in named for part in ((column,) if column in self.met.columns else ("start", "end"))]
 
     @property
+    def without_table(self) -> str | None:
+        """The reason why the rows of an updated table can't be identified without `unique=`; None: they can."""
+        return self.met.alike if self.unique is None else None
+
+    @property
     def computed_keys(self) -> list[str]:
         """The key columns in computations of the job's query, from its plan."""
         return self._keys_among(self.declared.plan.computed | self.met.plan.computed)

@@ -63,9 +63,12 @@ UPDATES = replace(RUN, mode="update")
 OF_FUNCTION = Plan(operators=frozenset({"TransformWithStateInPySpark"}), ends_in_function=True)
 
 
-def before(plan: Plan = OF_FUNCTION, unique: Any = ("user",), why_alone: str = "", as_one: bool = False) -> Any:
+def before(
+    plan: Plan = OF_FUNCTION, unique: Any = ("user",), why_alone: str = "", as_one: bool = False, alike: str = ""
+) -> Any:
+    of_plan = SimpleNamespace(plan=plan)
     judge = SimpleNamespace(
-        declared=SimpleNamespace(plan=plan), met=SimpleNamespace(plan=plan), unique_columns=unique, is_sink=False
+        declared=of_plan, met=of_plan, unique_columns=unique, is_sink=False, without_table=alike or None
     )
     inputs = SimpleNamespace(inputs=[])
     return SimpleNamespace(judge=judge, why_alone=why_alone, runs_as_one=as_one, options=inputs)
@@ -87,6 +90,9 @@ FORGETTING = Plan(operators=frozenset({"DeduplicateWithinWatermark"}))
             (),
             "dropDuplicatesWithinWatermark forgets at the end of",
         ),
+        ("the cuts between batches", UPDATES, before(alike="two rows"), (), "the cuts between batches: two rows"),
+        ("the order within a batch", UPDATES, before(alike="two rows"), (), ""),
+        ("rows one at a time", UPDATES, before(alike="two rows"), HELD, "it isn't known which rows update each other"),
         ("the cuts between batches", replace(RUN, processing_time=True), before(), (), "a row's batch determines its"),
         ("rows one at a time", RUN, before(Plan(), None), (), ""),
         ("rows one at a time", UPDATES, before(), HELD, ""),

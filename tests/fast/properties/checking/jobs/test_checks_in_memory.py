@@ -42,6 +42,7 @@ from streamproof.properties.laws.variation import CHANGED, Invariant, Variation
 from streamproof.properties.system import progress
 from streamproof.properties.system.progress import telling
 from streamproof.properties.system.time_limit import within_seconds
+from streamproof.properties.witnesses.job.plan.grouping import Grouping
 from streamproof.properties.witnesses.job.plan.plans import Plan, WatermarkColumn
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
 from streamproof.properties.witnesses.job.running import Declared, QueryOutput
@@ -843,16 +844,36 @@ def test_each_example_is_run_and_those_of_each_invariant() -> None:
         Invariants(options(the_first)).report(20, [text_of(("a", 1), ("a", 2), law="the order within a batch")])
 
 
+class InParts(MemoryRunner):
+    """It groups by a column that its result lacks, and says what each query emits in each batch."""
+
+    def declare(self, run: RunOptions = PLAIN) -> Declared:
+        return Declared(grouping=Grouping(["user"], []))
+
+    def run(self, *given: Any, **named: Any) -> QueryOutput:
+        output = super().run(*given, **named)
+        return replace(output, parts=output.batches)
+
+
+def as_sorted(batches: Batches) -> Batches:
+    """Emit the rows of each batch in another order."""
+    return [sorted(rows, key=repr) for rows in batches]
+
+
+def test_an_updated_table_without_its_grouping_is_compared_batch_by_batch() -> None:
+    update = replace(RUN, mode="update")
+    report = Invariants(replace(options(as_sorted, InParts, alone=True), run=update)).report(20, ())
+    assert {"a restart", "a crash", "the order within a batch"} <= {*report.laws}
+    assert [one for one in report.not_checked if one.startswith("the cuts between batches: ")]
+    with pytest.raises(Violated, match="in the opposite order"):
+        Invariants(replace(options(the_first, InParts, alone=True), run=update)).report(20, ())
+
+
 @pytest.mark.parametrize(("unique", "refused"), [(["user"], True), (["user", "n"], False)])
 @pytest.mark.parametrize("comparing", ["batches", "end"])
 def test_rows_of_a_batch_that_unique_cannot_tell_apart_are_refused_where_a_table_is_compared(
     unique: list[str], refused: bool, comparing: Any
 ) -> None:
-    class InParts(MemoryRunner):
-        def run(self, *given: Any, **named: Any) -> QueryOutput:
-            output = super().run(*given, **named)
-            return replace(output, parts=output.batches)
-
     def numbered(batches: Batches) -> Batches:
         return [[{**row, "n": number} for number, row in enumerate(rows)] for rows in batches]
 
