@@ -136,6 +136,12 @@ class Operator(_Kind):
             ]
         )
 
+    def toJSON(self) -> str:
+        return self.toString()
+
+    def sameResult(self, other: Operator) -> bool:
+        return self is other
+
     def __getattr__(self, name: str) -> Any:
         try:
             answer = self.__dict__["given"][name]

@@ -42,11 +42,13 @@ class InferredScript:
         script: The job.
         lines: The lines about the inferred facts.
         reads: The script's reads as Python code, by their names.
+        twin: The sentence that names the query that this query's check would repeat; empty: no such query.
     """
 
     script: Script
     lines: Sequence[str]
     reads: Mapping[str, str]
+    twin: str = ""
 
 
 def check_script(
@@ -114,6 +116,8 @@ def _checking(
     scripts = inferred_scripts(path, options)
     for line in dict.fromkeys(line for one in scripts for line in one.lines):
         results.out(f"Inferred: {line}")
+    for line in (one.twin for one in scripts if one.twin):
+        results.out(f"Not run: {line}")
     if target is not None:
         write_test(target, path, scripts)
         results.out(f"Written to {visible(target)}")
@@ -125,8 +129,9 @@ def _checking(
         failed: list[CheckFailed] = []
         refused: list[StreamproofError] = []
         ends = time.monotonic() + seconds
-        for number, one in enumerate(scripts):
-            share = (ends - time.monotonic()) / (len(scripts) - number)
+        asked = [one for one in scripts if not one.twin]
+        for number, one in enumerate(asked):
+            share = (ends - time.monotonic()) / (len(asked) - number)
             try:
                 with within_seconds(share):
                     checking(path, one.script, options, common, outcomes)()
@@ -135,7 +140,7 @@ def _checking(
             except StreamproofError as error:
                 refused.append(error)
                 failed.append(Inconclusive(f"inconclusive: not checked: {error.message}"))
-        if len(refused) == len(scripts):
+        if len(refused) == len(asked):
             raise refused[0]
         failed.sort(key=lambda one: not isinstance(one, Inconclusive))  # a violation determines the overall verdict
         outcomes.extend(failed[:-1])
@@ -170,10 +175,10 @@ def inferred_scripts(path: str, options: JobOptions) -> list[InferredScript]:
         raise BadInput(
             f"--query {options.query}: {visible(path)} starts {', '.join(str(query.write) for query in queries)}"
         )
-    return [_script(path, query, options) for query in chosen]
+    return [_script(path, query, options, chosen) for query in chosen]
 
 
-def _script(path: str, query: InferredQuery, options: JobOptions) -> InferredScript:
+def _script(path: str, query: InferredQuery, options: JobOptions, chosen: Sequence[InferredQuery]) -> InferredScript:
     from ...witnesses.job.scripts.script import Script
 
     inputs = _overridden(query, options)
@@ -187,7 +192,9 @@ def _script(path: str, query: InferredQuery, options: JobOptions) -> InferredScr
         name: repr(rows.to_pylist()) for name, rows in query.tables.items()
     }
     called = "" if query.index is None else f", query {query.index} {query.write}"
-    return InferredScript(script.on_command_line(called), [*lines, *query.told], shown)
+    twins = [one for one in chosen if one.write is query.twin]
+    twin = f"query {query.index} {query.write}: it computes as query {twins[0].index} {twins[0].write}" if twins else ""
+    return InferredScript(script.on_command_line(called), [*lines, *query.told], shown, twin)
 
 
 def _at(path: str, one: InferredInput) -> str:

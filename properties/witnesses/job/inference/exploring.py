@@ -52,6 +52,10 @@ NUMBER = "10"
 """The placeholder of an argument that the script reads as a number."""
 
 
+class LearnedColumns(BaseException):
+    """A run has revealed columns of an input, so the script runs again; scripts catch no such exception."""
+
+
 @dataclass(frozen=True)
 class Explored:
     """A run of a script without data.
@@ -157,6 +161,19 @@ class Exploring(Lift):
         if not is_table or self.schema_of(read) is not None:
             return None
         return None if self._exists(str(read.target)) else self._of_absent(read)
+
+    def uniting(self, frame: DataFrame, other: DataFrame) -> None:
+        """Learn the columns of a source without known columns from the frame that a union adds to its rows.
+
+        Raises:
+            LearnedColumns: The source has these columns in the next run.
+        """
+        for own, known in ((frame, other), (other, frame)):
+            for source in self.learned.values():
+                if source.unknown in own.columns and source.unknown not in known.columns:
+                    new = [one for one in known.schema if one.name not in own.columns]
+                    source.kinds.update({one.name: one.dataType.simpleString() for one in new})
+                    raise LearnedColumns
 
     def _exists(self, table: str) -> bool:
         from pyspark.errors import PySparkException
@@ -265,6 +282,8 @@ def explored(
                 with _noting_variables(asked):
                     run(lift)
                 failure = lift.unfinished
+            except LearnedColumns:
+                continue
             except BadInput as error:
                 failure = error
             finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from .....reference.core.errors import BadInput
 from ....generators.columns.schemas import arrow_schema
 from ....generators.columns.values import key_kinds, kinds
 from ....system.ipynb import line_in, source_of
+from ..plan.likeness import computes_same
 from ..scripts.lifting import ScriptSource
 from ..scripts.notebooks import as_python
 from ..scripts.writes import Write, started_of
@@ -46,6 +47,7 @@ class InferredQuery:
         own: The names of the inputs that this query reads.
         tables: The drawn rows of the tables that can't be read here, by their names in `reads`.
         told: Sentences about the guesses for facts that the script doesn't state.
+        twin: The earlier query that writes the same rows of the same inputs, in the same mode; None: no such query.
     """
 
     source: ScriptSource
@@ -55,6 +57,7 @@ class InferredQuery:
     own: Sequence[str]
     tables: Mapping[str, pa.Table]
     told: Sequence[str]
+    twin: Write | None = None
 
 
 def inferred_queries(
@@ -96,18 +99,20 @@ def inferred_queries(
     columns = {name: _typed(name, found, found.columns[name], plans) for name in found.reads}
     drawn = {name: drawn_table(_typed(name, found, kind, plans)) for name, kind in found.tables.items()}
     told = _told(source, found)
-    return [
-        InferredQuery(
-            found.source,
-            None if len(started) == 1 and found.unfinished is None else number,
-            write,
-            {name: inferred_input(name, found.reads[name], columns[name], plan, plans) for name in found.reads},
-            plan.sources,
-            drawn,
-            told,
-        )
-        for (number, write), plan in zip(writes, plans, strict=True)
-    ]
+    queries: list[InferredQuery] = []
+    for (number, write), plan in zip(writes, plans, strict=True):
+        index = None if len(started) == 1 and found.unfinished is None else number
+        inputs = {name: inferred_input(name, found.reads[name], columns[name], plan, plans) for name in found.reads}
+        query = InferredQuery(found.source, index, write, inputs, plan.sources, drawn, told)
+        queries.append(replace(query, twin=next((one.write for one in queries if _are_twins(one, query)), None)))
+    return queries
+
+
+def _are_twins(one: InferredQuery, other: InferredQuery) -> bool:
+    texts = [[each.inputs[name].text for name in each.own if name in each.inputs] for each in (one, other)]
+    plans = [each.write.frame._jdf.queryExecution().analyzed() for each in (one, other)]
+    modes = [each.write.mode or "append" for each in (one, other)]
+    return one.twin is None and modes[0] == modes[1] and texts[0] == texts[1] and computes_same(*plans)
 
 
 def functions_with_queries(source: ScriptSource) -> str:

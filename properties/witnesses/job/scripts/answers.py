@@ -74,6 +74,8 @@ def answers(lift: Lift) -> Iterator[tuple[Any, Methods]]:
     yield time, {"sleep": _sleeping(lift, time.sleep)}
     yield builtins, {"input": _asking(lift)}
     yield StreamingContext, {"__init__": _of_dstreams(lift)}
+    if "pyspark.ml.util" in sys.modules or lift.source.mentions("pyspark.ml"):  # its import takes half a second
+        yield from _models(lift)
 
 
 def _of_jvm(package: Any, *arguments: Any) -> Any:
@@ -390,8 +392,41 @@ def _views(lift: Lift, owner: Any) -> Methods:
 
         return make
 
+    def uniting(name: str) -> Callable[..., Any]:
+        original = getattr(owner, name)
+
+        def unite(frame: Any, other: Any, *arguments: Any, **named: Any) -> Any:
+            lift.uniting(frame, other)
+            return original(frame, other, *arguments, **named)
+
+        return unite
+
     views = {name: making(name) for name in ("createOrReplaceTempView", "createTempView", "registerTempTable")}
-    return {**views, "display": lambda frame, *arguments, **named: display(lift, frame, *arguments, **named)}
+    unions = {name: uniting(name) for name in ("union", "unionAll", "unionByName")}
+    return {**views, **unions, "display": lambda frame, *arguments, **named: display(lift, frame, *arguments, **named)}
+
+
+def _models(lift: Lift) -> Iterator[tuple[Any, Methods]]:
+    """Yield the classes that load and save models: as files beside the script, and in the run's folder."""
+    from pyspark.ml.pipeline import PipelineModelReader, PipelineReader
+    from pyspark.ml.util import JavaMLReader, JavaMLWriter, MLWriter
+
+    def loading(original: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda reader, path: original(reader, lift.models.get(path) or lift.beside(path))
+
+    def saving(original: Callable[..., Any]) -> Callable[..., Any]:
+        def save(writer: Any, path: str) -> None:
+            lift.note(f"the model {visible(path)} is saved in the check's folder")
+            number = len(lift.models)
+            lift.models[path] = str(lift.folder / f"model{number}")
+            original(writer, lift.models[path])
+
+        return save
+
+    for reader in (JavaMLReader, PipelineModelReader, PipelineReader):
+        yield reader, {"load": loading(reader.load)}
+    for writer in (JavaMLWriter, MLWriter):
+        yield writer, {"save": saving(writer.save)}
 
 
 MOST_SLEEPS = 2

@@ -92,6 +92,11 @@ class ScriptSource:
         name = visible_path(self.file)
         return name if isinstance(self.code, Path) else f"{getattr(self.code, '__name__', 'a function')} ({name})"
 
+    def mentions(self, name: str) -> bool:
+        """Return whether the text of the script's file contains a name."""
+        path = Path(self.file)
+        return path.is_file() and name.encode() in path.read_bytes()
+
     @contextlib.contextmanager
     def surroundings(self) -> Iterator[None]:
         """Set the script's arguments and environment within the block."""
@@ -131,6 +136,7 @@ class Lift:
         seconds: The time limit of the script (s).
         change: Changes a setting of the session.
         pipeline: The declared datasets and flows.
+        models: The path of each model that the script has saved, by the script's path.
         declared: The current line of a declaration that isn't Python.
         is_elsewhere: Whether the current line belongs to another file of the script.
     """
@@ -157,6 +163,7 @@ class Lift:
     seconds: float = NO_LIMIT
     change: Callable[[str, str], None] = field(init=False)
     pipeline: Pipeline = field(init=False)
+    models: dict[str, str] = field(default_factory=dict)
     declared: int = 0
     is_elsewhere: bool = False
     _earlier: dict[str, str | None] = field(default_factory=dict)
@@ -419,6 +426,9 @@ class Lift:
             frame.createOrReplaceTempView(view)
             answers.append((relation, view))
         return renamed(text, answers), unanswered
+
+    def uniting(self, frame: DataFrame, other: DataFrame) -> None:
+        """Let a run without data learn from a union."""
 
     def begun(self, write: Write, start: Callable[[], StreamingQuery]) -> StreamingQuery:
         """Record a query that the script starts, and start the query if it is the checked query."""

@@ -42,6 +42,11 @@ def test_the_only_column_of_a_call_has_the_type_of_its_other_arguments(
         ("UNRESOLVED_USING_COLUMN_FOR_JOIN", {"colName": "`user`"}, Lacking("user")),
         ("ATTRIBUTE_NOT_SUPPORTED", {"attr_name": "user"}, Lacking("user")),
         ("FIELD_NOT_FOUND", {"fieldName": "`user`"}, Lacking("user")),
+        (
+            "UNRESOLVED_COLUMN_AMONG_FIELD_NAMES",
+            {"colName": "user", "fieldNames": "at, n"},
+            Lacking("user", beside=frozenset({"at", "n"})),
+        ),
         ("UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", {}, None),
         ("EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE", {"eventName": "`at`", "eventType": "x"}, Lacking("at", "timestamp")),
         (

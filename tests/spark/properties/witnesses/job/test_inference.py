@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,20 @@ def test_the_sides_of_a_join_have_its_columns_as_keys(spark: SparkSession, tmp_p
     text = f"e = {EVENTS.format('timestamp')}\np = {other}\ne.join(p, e.user == p.of).writeStream.start()"
     (query,) = inferred(written(tmp_path, text), spark)
     assert {name: one.input.key for name, one in query.inputs.items()} == {"/in/events": "user", "/in/payments": "of"}
+
+
+def test_queries_that_compute_the_same_are_twins(spark: SparkSession, tmp_path: Path) -> None:
+    text = """
+        def counted(topic, minutes="5", least=1, twice=lambda n: n):
+            e = spark.readStream.schema("user string, at timestamp, n int").json(f"/in/{topic}")
+            late = e.withWatermark("at", f"{minutes} minutes").where(F.col("n") > least)
+            late.withColumn("n", twice("n")).groupBy(F.window("at", "1 hour")).count().writeStream.start()
+        counted("a"), counted("a"), counted("b")
+        counted("a", minutes="6"), counted("a", least=2)
+        counted("a", twice=F.udf(lambda n: 2 * n, "int")), counted("b", twice=F.udf(lambda n: 3 * n, "int"))
+    """
+    queries = inferred(written(tmp_path, textwrap.dedent(text)), spark)
+    assert [query.twin is not None for query in queries] == [False, True, True, False, False, False, False]
 
 
 def test_arguments_variables_and_tables_get_stand_ins_that_are_told(spark: SparkSession, tmp_path: Path) -> None:

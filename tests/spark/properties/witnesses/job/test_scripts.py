@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.ml.feature import VectorAssembler
 from pyspark.sql import SparkSession
 from streamproof import BadInput, Input, Script
 from streamproof.properties.generators.columns.resolving import resolve
@@ -383,3 +384,19 @@ def test_a_notebook_that_is_not_there_is_named_where_its_names_are_missing(lifte
         "asks for the widget level, which has no default: give it, Script(…, widgets={'level': …})"
         in lifted.refused('dbutils.widgets.get("level")\n', reads)
     )
+
+
+def test_a_model_is_loaded_beside_the_script_or_where_it_was_saved(lifted: Lifted) -> None:
+    text = f"""{HEAD}
+from pyspark.ml.feature import VectorAssembler
+VectorAssembler(inputCols=["n"], outputCol="of_script").save("models/saved")
+models = [VectorAssembler.load(f"models/{{name}}") for name in ("beside", "saved")]
+for model in models:
+    orders = orders.withColumn(model.getOutputCol(), F.lit(1))
+orders.select(*[model.getOutputCol() for model in models]).writeStream.start()
+"""
+    made = VectorAssembler(inputCols=["n"], outputCol="of_file")
+    made.save(str(lifted.folder / "models" / "beside"))
+    assert lifted(text, {"orders": ORDERS}) == [(1, 1)] * 2
+    assert not (lifted.folder / "models" / "saved").exists()
+    assert not Path("models").exists()

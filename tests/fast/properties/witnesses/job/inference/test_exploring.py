@@ -89,6 +89,17 @@ def test_columns_without_a_schema_are_learned_from_their_use(explore: Exploring)
     assert found.learned["shop.visits"].kinds == {"user": "string", "at": "string"}
 
 
+@pytest.mark.parametrize(
+    "union", ["late.unionByName(e)", "e.unionByName(late)", "e.unionByName(late.withColumn('n', F.lit(1)))"]
+)
+def test_a_table_has_the_columns_of_the_rows_that_a_union_adds(explore: Exploring, union: str) -> None:
+    found = explore(f"{EVENTS}late = spark.readStream.table('shop.late')\n{union}.writeStream.start()\n")
+    added = {"user": "string", "team": "string", "at": "timestamp", "n": "int"}
+    if "withColumn" in union:
+        del added["n"]
+    assert found.learned["shop.late"].kinds == added
+
+
 def test_a_frame_that_is_given_answers_before_one_is_made(explore: Exploring, session: Session, tmp_path: Path) -> None:
     (tmp_path / "frames").mkdir()
     given = empty_frames(session, [Input("user string, at timestamp", name="visits")], tmp_path / "frames")  # type: ignore[arg-type]
@@ -135,6 +146,13 @@ def test_a_table_that_the_script_makes_has_the_columns_of_the_statement(
         f"{EVENTS}spark.sql('CREATE TABLE lake.t')\nspark.sql('DROP TABLE u')\nprint(spark.table('lake.t').n)\n{START}"
     )
     assert {name: columns.names for name, columns in found.tables.items()} == {"lake.t": ["user", "n"]}
+
+
+def test_a_query_that_writes_the_rows_of_another_in_the_same_mode_is_its_twin(explore: Exploring) -> None:
+    text = f"{EVENTS}{START}e.writeStream.format('console').start()\ne.writeStream.outputMode('update').start()\n"
+    queries = explore.queries(f"{text}e.select('user').writeStream.start()\n{START}")
+    assert [query.twin is not None for query in queries] == [False, True, False, False, True]
+    assert {query.twin.line for query in queries if query.twin is not None} == {queries[0].write.line}
 
 
 def test_a_query_s_rows_that_another_reads_are_an_input_of_their_own(explore: Exploring) -> None:
