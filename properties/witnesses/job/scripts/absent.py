@@ -1,6 +1,6 @@
-"""Stand-ins of well-known packages that aren't installed: a script may import them, but a call is refused.
+"""Stand-ins of packages that aren't installed: a script may import them, but a call is refused.
 
-Functions that don't affect a check do nothing.
+Functions of well-known packages that don't affect a check do nothing. Of other packages each use of a value is refused.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from types import ModuleType
 from typing import Any
 
 from pyspark.sql import SparkSession
+
+from ..users_code import is_users_file
 
 NAMESPACES = frozenset({"azure", "databricks", "google"})
 """Packages that consist of several distributions, of which some may be installed."""
@@ -135,6 +137,26 @@ class Absent:
         """End a block whose calls do nothing."""
 
 
+class Unknown(Absent):
+    """Stands in for an attribute of a package that isn't well known: each use is refused, but a mention.
+
+    A call in code that a check doesn't run, such as a function for `foreachBatch`, does no harm.
+    """
+
+    def __getattr__(self, name: str) -> Unknown:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Unknown(f"{self._name}.{name}")
+
+    def _refuse(self, *_: object) -> Any:
+        package = self._name.partition(".")[0]
+        raise ModuleNotFoundError(f"No module named {package!r}, of which {self._name} is used", name=package)
+
+    __call__ = __getitem__ = __iter__ = __len__ = __bool__ = __str__ = __format__ = __reduce_ex__ = _refuse
+    __enter__ = __contains__ = __lt__ = __gt__ = __le__ = __ge__ = __add__ = __radd__ = __mul__ = __rmul__ = _refuse
+    __sub__ = __rsub__ = __truediv__ = __rtruediv__ = __mod__ = __rmod__ = __int__ = __float__ = __fspath__ = _refuse
+
+
 class AbsentModule(ModuleType):
     """Stands in for a missing module.
 
@@ -148,14 +170,18 @@ class AbsentModule(ModuleType):
         self._skip = skip
 
     def __getattr__(self, name: str) -> Any:
+        package = self.__name__.partition(".")[0]
+        if package not in KNOWN:
+            if name == "__all__":  # `from … import *` could import any name
+                raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+            if not name.startswith("__"):
+                return Unknown(f"{self.__name__}.{name}")
         if name == "__all__" and self.__name__ in NAMES:
             return [*NAMES[self.__name__]]
         if name.startswith("__"):
             raise AttributeError(name)
         full = f"{self.__name__}.{name}"
-        return HARMLESS.get(full) or Absent(
-            full, self._skip if full == WRITING or self.__name__.partition(".")[0] in CLIENTS else None
-        )
+        return HARMLESS.get(full) or Absent(full, self._skip if full == WRITING or package in CLIENTS else None)
 
 
 class _Maker(Loader):
@@ -172,7 +198,8 @@ class _Maker(Loader):
 def stand_in(name: str, skip: Callable[[str], None] | None) -> ModuleSpec | None:
     """Return the spec of a stand-in for the module that is imported now; None: no stand-in applies.
 
-    No stand-in applies if the code handles the missing package, as by `except ImportError`.
+    No stand-in applies if the code handles the missing package, as by `except ImportError`, or if a library imports a
+    package that isn't well known.
 
     Args:
         name: The module's full name.
@@ -180,13 +207,16 @@ def stand_in(name: str, skip: Callable[[str], None] | None) -> ModuleSpec | None
     """
     package = name.partition(".")[0]
     known = sys.modules.get(package)
-    if package not in KNOWN or not (known is None or isinstance(known, AbsentModule) or package in NAMESPACES):
+    if not (known is None or isinstance(known, AbsentModule) or package in NAMESPACES):
         return None
-    return None if _goes_on_without() else ModuleSpec(name, _Maker(skip), is_package=True)
+    return None if _goes_on_without(package in KNOWN) else ModuleSpec(name, _Maker(skip), is_package=True)
 
 
-def _goes_on_without() -> bool:
-    """Return whether the import only tests for the package, or is in a `try` that catches an import error."""
+def _goes_on_without(is_known: bool) -> bool:
+    """Return whether the import only tests for the package, or is in a `try` that catches an import error.
+
+    A library is expected to go on without a package that isn't well known.
+    """
     frame: Any = sys._getframe()
     own = os.path.dirname(__file__)
     while frame is not None:
@@ -194,6 +224,8 @@ def _goes_on_without() -> bool:
         if frame.f_globals.get("__name__") == "importlib.util":  # find_spec
             return True
         if not file.startswith((own, "<frozen ")) and "importlib" not in file:
+            if not is_known and not is_users_file(file):
+                return True
             return any(_catches(node, frame.f_lineno) for node in _tries(file))
         frame = frame.f_back
     return False

@@ -238,7 +238,7 @@ def _raised(lift: Lift, error: Exception) -> str:
         return f"{message}; it runs {visible(lift.missing[-1])}, which isn't there: export it beside the script"
     if isinstance(error, NameError):
         return f"{message}; {lift.source.remedies.name_of(str(error.name))}"
-    if isinstance(error, ModuleNotFoundError):
+    if isinstance(error, ModuleNotFoundError) or isinstance(error.__context__, ModuleNotFoundError):
         return f"{message}; {lift.source.remedies.package}"
     condition = (condition_of(error) if isinstance(error, PySparkException) else None) or ""
     if (library := _UNLOADED.match(condition)) is not None:

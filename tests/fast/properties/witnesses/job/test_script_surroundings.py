@@ -88,7 +88,7 @@ def test_a_script_imports_from_its_package_as_python_m_does(line: str, initial: 
 
 
 def test_a_folder_of_data_above_a_script_is_no_package(run: Run, tmp_path: Path) -> None:
-    write(tmp_path, jobs__main="import lake_of_data")
+    write(tmp_path, jobs__main="import lake_of_data\nlake_of_data.read()")
     (tmp_path / "lake_of_data").mkdir()
     with pytest.raises(ModuleNotFoundError):
         run("jobs/main.py")
@@ -137,7 +137,16 @@ USES = {
     "from mlflow.pyfunc import Model\nclass Mine(Model): pass\nMine()": "mlflow.pyfunc.Model is called",
     "from google.cloud import pubsub_v1": "",
     "from loguru import logger\n@logger.catch\ndef f(): return 1\nlogger.bind(a=1).info('x')\nassert f() == 1": "",
-    "import nosuchmodule": "No module named 'nosuchmodule'",
+    "import nosuchmodule\nnosuchmodule.f()": "No module named 'nosuchmodule', of which nosuchmodule.f is used",
+    "from nosuchmodule.a import *": "No module named 'nosuchmodule'",
+    "from nosuchmodule.a import F, g\ndef sink(): g.h(F())\nclass Mine(F): pass": "",
+    "from nosuchmodule.a import TOPIC\nprint(f'{TOPIC}')": "nosuchmodule.a.TOPIC is used",
+    "from nosuchmodule.a import DEBUG\nif DEBUG: pass": "nosuchmodule.a.DEBUG is used",
+    "from nosuchmodule.a import A\nimport pickle\npickle.dumps(A)": "nosuchmodule.a.A is used",
+    "from nosuchmodule.a import A\nclass Mine(A): pass\nMine()": "nosuchmodule.a.A is used",
+    "import pyarrow.nosuchmodule": "No module named 'pyarrow.nosuchmodule'",
+    "import json.nosuchmodule": "No module named 'json.nosuchmodule'",
+    "try:\n    import nosuchmodule\nexcept ImportError:\n    nosuchmodule = None\nassert nosuchmodule is None": "",
     "try:\n    import redis\nexcept ImportError:\n    redis = None\nassert redis is None": "",
     "try:\n    import redis\nexcept:\n    redis = None\nassert redis is None": "",
     "try:\n    import redis\nexcept ValueError:\n    redis = None\nredis.Redis()": "redis.Redis is called",

@@ -113,7 +113,10 @@ def test_a_script_s_query_is_what_it_writes_and_nothing_of_it_is_run(scripted: S
         ("one = 1\n1 / 0\n", "raised ZeroDivisionError, in line 2: division by zero"),
         ("one = (\n", "is no Python: '(' was never closed, in line 1"),
         ("nothing\n", "raised NameError, in line 1: name 'nothing' is not defined; give what its platform has with"),
-        ("import no_such_module\n", "raised ModuleNotFoundError, in line 1: No module named 'no_such_module'; install"),
+        (
+            "import no_such_module\nno_such_module.f()\n",
+            "in line 2: No module named 'no_such_module', of which no_such_module.f is used; install",
+        ),
         ("open('no_such_file')\n", "No such file or directory: 'no_such_file'; put it there, or beside the script"),
         ("spark.read.parquet('/no/such')\n", "/no/such, which can't be read here: [PATH_NOT_FOUND]"),
         ("input('user: ')\n", "line 1 of {where} asks for input, 'user:': let it take an argument or an environment"),
