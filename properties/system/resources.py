@@ -1,11 +1,14 @@
-"""The memory and disk space that are free for Spark, and its minimum."""
+"""The memory and disk space that are free for Spark, and its minimum; the time that this process and others take."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 LEAST_MEMORY_GB, ENOUGH_MEMORY_GB = 1.0, 4.0
 LEAST_DISK_GB, ENOUGH_DISK_GB = 0.2, 2.0
@@ -67,3 +70,46 @@ def _of_group(root: Path) -> Iterator[float]:
         lines = (line.split() for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines())
         cached = {words[0]: int(words[1]) for words in lines}["file"]  # the system frees it when needed
         yield limit - used + cached
+
+
+class Spent(NamedTuple):
+    """A duration, or a moment since the start of a clock.
+
+    Attributes:
+        seconds: The duration (s).
+        cpu_seconds: The CPU time of this process and its descendants in the duration (s); 0 without /proc.
+    """
+
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+    @classmethod
+    def now(cls) -> Spent:
+        """Return the present moment."""
+        return cls(time.monotonic(), cpu_seconds(os.getpid()))
+
+    def since(self, began: Spent) -> Spent:
+        """Return the duration since an earlier moment."""
+        return Spent(self.seconds - began.seconds, self.cpu_seconds - began.cpu_seconds)
+
+
+NO_TIME = Spent()
+
+
+def cpu_seconds(pid: int, root: Path = Path("/")) -> float:
+    """Return the CPU time (s) of a process, its descendants, and their ended children; 0 without /proc.
+
+    Source: proc_pid_stat(5)
+    """
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for stat in (root / "proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError, IndexError):  # the process has ended
+            fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            number = int(stat.parent.name)
+            parents[number], ticks[number] = int(fields[1]), sum(map(int, fields[11:15]))
+    tree, added = {pid}, {pid}
+    while added:
+        added = {number for number, parent in parents.items() if parent in added} - tree
+        tree |= added
+    return sum(ticks.get(number, 0) for number in tree) / os.sysconf("SC_CLK_TCK")

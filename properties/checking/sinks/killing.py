@@ -10,11 +10,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ....reference.core.errors import StreamproofError
+from ...system.resources import Spent
 from ...witnesses.job.sinks.files import LOG
 from ...witnesses.spark.platform.jvm import ending_with_parent
 from . import dying, tracing
@@ -87,13 +88,18 @@ def dying_of(play: FaultedQuery, fault: Fault) -> Dying:
     return Dying(play, fault, play.folder / f"stands still {play.sink.name}")
 
 
-def kill_together(queries: Sequence[Dying], folder: Path) -> None:
-    """Run queries to their places in one process, kill it, and record those that haven't reached their places."""
-    with _process(queries, folder) as pids:
-        _await(queries, pids)
+def kill_together(queries: Sequence[Dying], folder: Path) -> float:
+    """Run queries to their places in one process, kill it, and record those that haven't reached their places.
+
+    Returns:
+        The CPU time of the killed process and its JVM (s).
+    """
+    with _process(queries, folder) as process:
+        _await(queries, process.pids)
     for query in queries:
         if not query.marker.exists():
             query.play.seen.unmet = f"its query doesn't come to this place: {query.ended or 'in time'}"
+    return process.cpu_seconds
 
 
 def seen_after_death(query: Dying) -> Seen:
@@ -104,10 +110,14 @@ def seen_after_death(query: Dying) -> Seen:
     return query.play.seen
 
 
-def zombies(queries: Sequence[Dying], folder: Path) -> None:
-    """Let queries wait in another process while their successors write, and then continue and write last."""
-    with _process(queries, folder) as pids:
-        _await(queries, pids)
+def zombies(queries: Sequence[Dying], folder: Path) -> float:
+    """Let queries wait in another process while their successors write, and then continue and write last.
+
+    Returns:
+        The CPU time of that process and its JVM (s).
+    """
+    with _process(queries, folder) as process:
+        _await(queries, process.pids)
         successors = [query for query in queries if query.marker.exists()]
         for query in successors:
             if why := query.play.run_until(AT + 2):
@@ -125,14 +135,28 @@ def zombies(queries: Sequence[Dying], folder: Path) -> None:
             query.play.seen.refusals.append(f"the zombie: {query.ended}")
         query.play.observe()
         query.play.finish()
+    return process.cpu_seconds
+
+
+@dataclass
+class _Started:
+    """A process of queries, and its JVM.
+
+    Attributes:
+        pids: Their numbers, the JVM's first.
+        cpu_seconds: Their CPU time until they were killed (s).
+    """
+
+    pids: list[int] = field(default_factory=list)
+    cpu_seconds: float = 0.0
 
 
 @contextlib.contextmanager
-def _process(queries: Sequence[Dying], folder: Path) -> Iterator[list[int]]:
+def _process(queries: Sequence[Dying], folder: Path) -> Iterator[_Started]:
     """Start queries in a separate process, and kill the process and its JVM at the end."""
     told = folder / "queries.json"
     told.write_text(json.dumps([query.told() for query in queries]))
-    pids: list[int] = []
+    started = _Started()
     with (folder / "process.log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", dying.__name__, str(told)],
@@ -148,16 +172,18 @@ def _process(queries: Sequence[Dying], folder: Path) -> Iterator[list[int]]:
                     tail = (folder / "process.log").read_text(errors="replace").strip().splitlines()[-1:]
                     raise StreamproofError(f"the process that is to be killed didn't start: {''.join(tail)}")
                 time.sleep(0.05)
-            pids += [int(one) for one in reversed(said.read_text().split())]
-            yield pids
+            started.pids += [int(one) for one in reversed(said.read_text().split())]
+            yield started
         finally:
-            for pid in pids:
+            before = Spent.now()
+            for pid in started.pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             process.kill()
             process.wait()
-            for pid in pids:
+            for pid in started.pids:
                 _await_end(pid)
+            started.cpu_seconds = max(0.0, -Spent.now().since(before).cpu_seconds)
 
 
 def _await_end(pid: int) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.progress import doing
+from ...system.resources import NO_TIME, Spent
 from ...system.work import temporary_folder
 from ...witnesses.spark.session import spark_session, work_folder
 from . import tracing
@@ -38,7 +38,8 @@ class PlayedFault:
         refusals: The refused actions, with the reasons.
         why: The reason why the query or its readers can't continue; empty if they can.
         unmet: The reason why the fault wasn't played; empty if it was.
-        seconds: The duration (s).
+        seconds: The duration (s); for a death that several queries share, with the time until all of them died.
+        cpu_seconds: The CPU time of all processes in this duration (s).
     """
 
     counts: Mapping[SinkVerdict, int] = field(default_factory=dict)
@@ -47,6 +48,7 @@ class PlayedFault:
     why: str = ""
     unmet: str = ""
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
 
     @property
     def verdicts(self) -> tuple[SinkVerdict, ...]:
@@ -66,6 +68,7 @@ class PlayedFault:
             [*self.refusals, *other.refusals],
             self.why or other.why,
             seconds=self.seconds + other.seconds,
+            cpu_seconds=self.cpu_seconds + other.cpu_seconds,
         )
 
 
@@ -90,8 +93,13 @@ class Cell:
     @property
     def ways(self) -> Mapping[str, PlayedFault]:
         """The ways in which it was played."""
+        return {name: way for name, way in self._tried.items() if not way.unmet}
+
+    @property
+    def _tried(self) -> Mapping[str, PlayedFault]:
+        """The ways in which it was played, or couldn't be."""
         both = {"by hand": self.by_hand, "killed": self.killed}
-        return {name: way for name, way in both.items() if way is not None and not way.unmet}
+        return {name: way for name, way in both.items() if way is not None}
 
     @property
     def played(self) -> PlayedFault:
@@ -103,7 +111,8 @@ class Cell:
 
     @property
     def _unmet(self) -> str:
-        return "; ".join(dict.fromkeys(way.unmet for way in (self.by_hand, self.killed) if way and way.unmet))
+        unmet = dict.fromkeys(way.unmet for way in (self.by_hand, self.killed) if way and way.unmet)
+        return "; ".join(unmet) or "the command ended before it" * (not self.ways)
 
     @property
     def verdicts(self) -> tuple[SinkVerdict, ...]:
@@ -147,10 +156,22 @@ class Cell:
             "why": self.played.why,
             "refusals": [*self.played.refusals],
             "not played": self.played.unmet,
-            "ways": {name: [*way.verdicts] for name, way in self.ways.items()},
+            "ways": {name: asdict(way) for name, way in self._tried.items()},
             "seconds": round(self.played.seconds, 1),
+            "cpu seconds": round(self.played.cpu_seconds, 1),
             "command": self.command,
         }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Cell:
+        """Return the cell of plain data; a way that it lacks is still to be played.
+
+        Raises:
+            KeyError, TypeError: The data aren't a cell's.
+        """
+        ways = {name: PlayedFault(**way) for name, way in content["ways"].items()}
+        sink, fault = SINKS[content["sink"]], fault_named(content["fault"])
+        return cls(sink, fault, ways.get("by hand"), ways.get("killed"))
 
 
 def fault_named(name: str) -> Fault:
@@ -188,39 +209,51 @@ class Asked:
         return SinkCohort(payments(self.histories, self.seed), sink.result == "totals")
 
 
-def play(asked: Asked, found: list[Cell], show: Callable[[str], None] = doing) -> None:
+def play(
+    asked: Asked,
+    found: list[Cell],
+    show: Callable[[str], None] = doing,
+    save: Callable[[], None] = lambda: None,
+) -> None:
     """Play all cells: simulations first, then real deaths.
 
     Args:
         asked: The cells to play.
-        found: Receives the cells, so that an interruption doesn't lose them.
+        found: The cells that an earlier command has played, in part or whole; receives all cells.
         show: Shows the next cell.
+        save: Saves the cells, so that an interruption doesn't lose them.
 
     Raises:
         BadInput: None of the sinks is installed.
         StreamproofError: Spark, or a process to kill, couldn't be started.
     """
     _require_installed(asked.sinks)
-    for sink in asked.sinks:
-        for fault in asked.faults:
-            if why := sink.missing or fault.unfit(sink):
-                found.append(Cell(sink, fault, unfit=why))
-                continue
-            by_hand = None
-            if fault.play is not None:
-                show(f"{sink.name}: {fault.says}")
-                by_hand = _by_hand(asked, sink, fault)
-            found.append(Cell(sink, fault, by_hand))
-    killed = [index for index, cell in enumerate(found) if not cell.unfit and cell.fault.place is not None]
-    for group in _groups(found, killed):
+    known = {(cell.sink.name, cell.fault.name): cell for cell in found}
+    found[:] = [
+        Cell(sink, fault, unfit=why)
+        if (why := sink.missing or fault.unfit(sink))
+        else known.get((sink.name, fault.name), Cell(sink, fault))
+        for sink in asked.sinks
+        for fault in asked.faults
+    ]
+    for index, cell in enumerate(found):
+        if not cell.unfit and cell.fault.play is not None and cell.by_hand is None:
+            show(f"{cell.sink.name}: {cell.fault.says}")
+            found[index] = replace(cell, by_hand=_by_hand(asked, cell.sink, cell.fault))
+            save()
+    left = [index for index, cell in enumerate(found) if not cell.unfit and cell.killed is None]
+    for group in _groups(found, [index for index in left if found[index].fault.place is not None]):
         names = dict.fromkeys(found[index].fault.name for index in group)
         show(f"a process dies: {len(group)} queries, {', '.join(names)}")
         for index, way in zip(group, _killed(asked, [found[index] for index in group]), strict=True):
             found[index] = replace(found[index], killed=way)
-    for index, cell in enumerate(found):
-        if cell.fault.traced and not cell.unfit and cell.sink.write is not None:
+        save()
+    for index in left:
+        cell = found[index]
+        if cell.fault.traced and cell.sink.write is not None:
             show(f"{cell.sink.name}: {cell.fault.says}")
             found[index] = replace(cell, killed=_traced(asked, cell))
+            save()
 
 
 def _require_installed(sinks: Sequence[SinkContract]) -> None:
@@ -240,7 +273,7 @@ def _groups(found: Sequence[Cell], indexes: Sequence[int]) -> Iterator[list[int]
 
 def _by_hand(asked: Asked, sink: SinkContract, fault: Fault) -> PlayedFault:
     assert fault.play is not None
-    began, cohort = time.monotonic(), asked.cohort(sink)
+    began, cohort = Spent.now(), asked.cohort(sink)
     with _play(asked, sink, cohort) as play:
         return _judged(cohort, fault.play(play), began)
 
@@ -258,12 +291,16 @@ def _killed(asked: Asked, group: Sequence[Cell]) -> list[PlayedFault]:
         plays = [open_.enter_context(_play(asked, cell.sink, asked.cohort(cell.sink))) for cell in group]
         queries = [dying_of(play, cell.fault) for play, cell in zip(plays, group, strict=True)]
         folder = open_.enter_context(temporary_folder())
-        began = time.monotonic()
+        began, found = Spent.now(), []
+        dead_s = (zombies if group[0].fault.waits else kill_together)(queries, folder)
+        shared = Spent.now().since(began)
+        shared = shared._replace(cpu_seconds=shared.cpu_seconds + dead_s)
         if group[0].fault.waits:
-            zombies(queries, folder)
-            return [_judged(one.play.cohort, one.play.seen, began) for one in queries]
-        kill_together(queries, folder)
-        return [_judged(one.play.cohort, seen_after_death(one), began) for one in queries]
+            return [_judged(one.play.cohort, one.play.seen, shared=shared) for one in queries]
+        for one in queries:
+            began = Spent.now()
+            found.append(_judged(one.play.cohort, seen_after_death(one), began, shared))
+        return found
 
 
 def _traced(asked: Asked, cell: Cell) -> PlayedFault:
@@ -272,20 +309,23 @@ def _traced(asked: Asked, cell: Cell) -> PlayedFault:
     cohort, found = asked.cohort(cell.sink), PlayedFault(unmet="its query doesn't come to its write")
     with _play(asked, cell.sink, cohort) as play:
         try:
+            began = Spent.now()
             for where, query in killed_in_commit(play):
-                began = time.monotonic()
                 query.observe()
                 way = _judged(cohort, query.finish(), began)
                 way = replace(way, smallest={name: f"{text}; {where}" for name, text in way.smallest.items()})
-                found = found.with_other(way)
+                found, began = found.with_other(way), Spent.now()
         except StreamproofError as error:
             return PlayedFault(unmet=error.message)
     return found
 
 
-def _judged(cohort: SinkCohort, seen: Seen, began: float) -> PlayedFault:
+def _judged(cohort: SinkCohort, seen: Seen, began: Spent | None = None, shared: Spent = NO_TIME) -> PlayedFault:
+    """Judge the observations since a moment; a shared time is added."""
     if seen.unmet:
         return PlayedFault(unmet=seen.unmet)
     found = judged(cohort, seen)
     smallest = {name: str(cohort.histories[number]) for name, number in found.smallest.items()}
-    return PlayedFault(found.counts, smallest, seen.refusals, seen.stuck, seconds=time.monotonic() - began)
+    own = NO_TIME if began is None else Spent.now().since(began)
+    taken = [round(a + b, 2) for a, b in zip(own, shared, strict=True)]
+    return PlayedFault(found.counts, smallest, seen.refusals, seen.stuck, "", *taken)

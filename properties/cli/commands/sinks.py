@@ -35,7 +35,10 @@ def sinks(
     folder: Annotated[
         Path | None, typer.Option(help="An empty folder to write below, such as one of another disk.")
     ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all cells here, too.")] = None,
+    json_file: Annotated[
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="Write all cells here; those that it has are not played again."),
+    ] = None,
     known: Annotated[bool, typer.Option("--list", help="List the sinks and faults, and play nothing.")] = False,
 ) -> None:
     """Print each sink's promises, and its behaviour under faults: rows lost, doubled or torn, or a query stuck.
@@ -55,27 +58,56 @@ def sinks(
     if known:
         _print_known(asked)
         return
-    found: list[Cell] = []
+    found = [] if json_file is None else played_before(asked, json_file)
+    others = [cell for cell in found if cell.sink not in asked_sinks or cell.fault not in asked_faults]
+
+    def save() -> None:
+        if json_file is not None:
+            write_whole(json_file, json.dumps(content_of(asked, [*found, *others]), indent=1) + "\n")
+
     try:
         with signals.interrupting(), steps() as progress:
-            play(asked, found, progress)
+            play(asked, found, progress, save)
     except BadInput:
         raise
     except BaseException:
         if signals.received():
             signals.leave()
-        _report(asked, found, json_file)
+        _report(asked, found)
         raise
-    _report(asked, found, json_file)
+    save()
+    _report(asked, found)
     raise typer.Exit(EXITS[verdict_of(found)])
 
 
-def _report(asked: Asked, found: Sequence[Cell], json_file: Path | None) -> None:
-    """Print and write the results."""
+def played_before(asked: Asked, json_file: Path) -> list[Cell]:
+    """Return the cells that an earlier command has written to a file; none if it doesn't exist.
+
+    Raises:
+        BadInput: The file isn't such a file, or its cells were played otherwise.
+    """
+    from ...checking.sinks.table import Cell
+
+    if not json_file.parent.is_dir():
+        raise BadInput(f"--json {json_file}: there is no folder {json_file.parent}")
+    if not json_file.exists():
+        return []
+    try:
+        content = json.loads(json_file.read_text(encoding="utf-8"))
+        other = {name: content[name] for name, value in _how(asked).items() if content[name] != value}
+        found = [Cell.from_json(cell) for cell in content["cells"] if cell["ways"]]
+    except (ValueError, LookupError, TypeError, AttributeError, BadInput):
+        raise BadInput(f"--json {json_file}: it isn't a file of this command: name another file") from None
+    if other:
+        played = ", ".join(f"{name} {value}" for name, value in other.items())
+        raise BadInput(f"--json {json_file}: its cells were played with {played}: name another file")
+    return found
+
+
+def _report(asked: Asked, found: Sequence[Cell]) -> None:
+    """Print the results."""
     _print_table(asked, found)
     _print_cells(found)
-    if json_file is not None:
-        write_whole(json_file, json.dumps(content_of(asked, found), indent=1) + "\n")
 
 
 def verdict_of(found: Sequence[Cell]) -> str:
@@ -87,16 +119,24 @@ def verdict_of(found: Sequence[Cell]) -> str:
 
 def content_of(asked: Asked, found: Sequence[Cell]) -> dict[str, object]:
     """Return the table as plain data."""
+    from ...checking.sinks.faults import FAULTS
+    from ...checking.sinks.sinks import SINKS
+
+    places = [*SINKS], [one.name for one in FAULTS]
+    found = sorted(found, key=lambda cell: (places[0].index(cell.sink.name), places[1].index(cell.fault.name)))
+    sinks = dict.fromkeys(cell.sink for cell in found)
+    faults = dict.fromkeys(cell.fault for cell in found)
     return {
-        "pyspark": installed("pyspark"),
-        "histories": asked.histories,
-        "seed": asked.seed,
-        "sinks": {
-            one.name: {"says": one.says, "promises": one.promises, "document": one.document} for one in asked.sinks
-        },
-        "faults": {one.name: one.says for one in asked.faults},
+        **_how(asked),
+        "sinks": {one.name: {"says": one.says, "promises": one.promises, "document": one.document} for one in sinks},
+        "faults": {one.name: one.says for one in faults},
         "cells": [cell.to_json() for cell in found],
     }
+
+
+def _how(asked: Asked) -> dict[str, object]:
+    """Return the version and options that each cell depends on."""
+    return {"pyspark": installed("pyspark"), "histories": asked.histories, "seed": asked.seed}
 
 
 def _print_known(asked: Asked) -> None:

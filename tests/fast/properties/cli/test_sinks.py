@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 from commands import Command, caller
 from streamproof.properties.checking.sinks import table
+from streamproof.properties.checking.sinks.contracts import SinkContract
+from streamproof.properties.checking.sinks.faults import Fault
 from streamproof.properties.checking.sinks.table import Asked, Cell, PlayedFault
+from streamproof.properties.system.installed.requirements import installed
 
 DOUBLED = PlayedFault({"doubled": 34}, {"doubled": "batch 1: a"})
 Found = Callable[[str, str], tuple[PlayedFault | None, PlayedFault | None]]
@@ -25,8 +28,8 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Callable[[Found], None]:
     """Let cells be found without Spark."""
 
     def let(found: Found) -> None:
-        def play(asked: Asked, cells: list[Cell], show: object) -> None:
-            cells += [
+        def play(asked: Asked, cells: list[Cell], show: object, save: object) -> None:
+            cells[:] = [
                 Cell(sink, fault, unfit=why)
                 if (why := fault.unfit(sink))
                 else Cell(sink, fault, *found(sink.name, fault.name))
@@ -94,6 +97,59 @@ def test_the_json_has_each_cell_and_what_was_asked(
     assert (content["histories"], content["seed"], [*content["faults"]]) == (500, 3, ["zombie"])
     assert content["cells"][0]["command"] == "streamproof sinks append --fault zombie"
     assert content["cells"][0]["counts"] == {"doubled": 34}
+    assert content["cells"][0]["ways"]["by hand"]["smallest"] == {"doubled": "batch 1: a"}
+
+
+def test_a_command_goes_on_with_the_cells_that_its_file_lacks(
+    sinks: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file, done = tmp_path / "sinks.json", []
+    monkeypatch.setattr(table, "_killed", lambda asked, group: [DOUBLED for _ in group])
+    monkeypatch.setattr(table, "_traced", lambda *given: PlayedFault())
+
+    def by_hand(asked: Asked, sink: SinkContract, fault: Fault) -> PlayedFault:
+        if len(done) == 3:
+            raise MemoryError
+        done.append(f"{sink.name} {fault.name}")
+        return DOUBLED
+
+    monkeypatch.setattr(table, "_by_hand", by_hand)
+    sinks("append", "overwrite", "--fault", "zombie", "--fault", "two-queries", "--json", file)
+    assert done == ["append zombie", "append two-queries", "overwrite zombie"]
+    done.clear()
+    said = sinks("overwrite", "--fault", "zombie", "--fault", "two-queries", "--json", file)
+    assert done == ["overwrite two-queries"]
+    assert "2 of 2 cells were played, 1 by hand and by a real death" in said.out
+    cells = {(cell["sink"], cell["fault"]): [*cell["ways"]] for cell in json.loads(file.read_text())["cells"]}
+    assert [*cells.items()] == [
+        (("append", "zombie"), ["by hand"]),
+        (("append", "two-queries"), ["by hand"]),
+        (("overwrite", "zombie"), ["by hand", "killed"]),
+        (("overwrite", "two-queries"), ["by hand"]),
+    ]
+    assert "append, zombie" not in said.out
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("mine", "it isn't a file of this command: name another file"),
+        ('{"cells": []}', "it isn't a file of this command: name another file"),
+        ({"histories": 7}, "its cells were played with histories 7: name another file"),
+        ({"pyspark": "3.5.1", "seed": 2}, "its cells were played with pyspark 3.5.1, seed 2: name another file"),
+    ],
+)
+def test_a_file_of_other_cells_is_refused_and_left_as_it_is(
+    content: str | dict[str, object], says: str, sinks: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "sinks.json"
+    if not isinstance(content, str):
+        same = {"pyspark": installed("pyspark"), "histories": 60, "seed": 0, "cells": []}
+        content = json.dumps({**same, **content})
+    file.write_text(content)
+    said = sinks("append", "--fault", "zombie", "--json", file)
+    assert (said.code, said.out, said.err.strip()) == (3, "", f"error: --json {file}: {says}")
+    assert file.read_text() == content
 
 
 @pytest.mark.parametrize(
@@ -103,6 +159,7 @@ def test_the_json_has_each_cell_and_what_was_asked(
         (["kafka"], "error: the sink kafka isn't played: "),
         (["append", "--fault", "fire"], "error: there is no fault 'fire': name one of death-before-write, "),
         (["append", "--folder", "missing"], "error: --folder missing: give an empty folder"),
+        (["append", "--json", "missing/a.json"], "error: --json missing/a.json: there is no folder missing"),
         (["append", "--histories", "0"], "error: Invalid value for '--histories'"),
     ],
 )
@@ -124,7 +181,7 @@ def test_a_folder_with_files_is_refused_and_left_as_it_is(sinks: Command, tmp_pa
 
 
 def test_what_was_found_is_printed_whatever_ends_the_command(sinks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def play(asked: Asked, cells: list[Cell], show: object) -> None:
+    def play(asked: Asked, cells: list[Cell], show: object, save: object) -> None:
         cells.append(Cell(asked.sinks[0], asked.faults[0], DOUBLED))
         raise MemoryError
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections import namedtuple
 from pathlib import Path
 
 import pytest
 from streamproof.properties.system import resources
-from streamproof.properties.system.resources import free_memory, too_small
+from streamproof.properties.system.resources import Spent, cpu_seconds, free_memory, too_small
 
 MEMINFO = "MemTotal:       4000000 kB\nMemFree:          10000 kB\nMemAvailable:   {} kB\nSwapFree:        {} kB\n"
 
@@ -75,3 +76,14 @@ def test_this_machine_says_how_much_it_has() -> None:
     if Path("/proc/meminfo").exists():
         assert 0 < (free_memory() or 0) < 100_000
     assert resources.free_disk(Path(__file__).parent)
+
+
+def test_cpu_time_is_of_a_process_its_descendants_and_their_ended_children(tmp_path: Path) -> None:
+    a_second = os.sysconf("SC_CLK_TCK")
+    for number, parent, *ticks in [(7, 1, 1, 2, 3, 4), (8, 7, 10, 0, 0, 0), (9, 8, 20, 0, 0, 0), (10, 1, 99, 0, 0, 0)]:
+        stat = tmp_path / "proc" / str(number) / "stat"
+        stat.parent.mkdir(parents=True)
+        times = " ".join(str(one * a_second) for one in ticks)
+        stat.write_text(f"{number} (a) S (b) S {parent} 0 0 0 0 0 0 0 0 0 {times} 0 0")
+    assert (cpu_seconds(7, tmp_path), cpu_seconds(9, tmp_path), cpu_seconds(7, tmp_path / "none")) == (40, 20, 0)
+    assert Spent(5, 3).since(Spent(2, 1)) == (3, 2)
