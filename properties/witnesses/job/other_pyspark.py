@@ -196,7 +196,9 @@ class PySparkProcess:
                 pickle.dump((modules, content), self.connection)
                 self.connection.flush()
                 answered, raised = loaded(pickle.load(self.connection))
-        except (EOFError, OSError, pickle.UnpicklingError):
+        except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
+            if isinstance(error, ValueError) and not self.connection.closed:  # another thread's `end` closes it
+                raise
             lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
             said = visible(lines[-1]) if lines else f"it ended with {self.process.poll()}"
             raise StreamproofError(f"the process of PySpark {self.version} ({self.python}) ended: {said}") from None

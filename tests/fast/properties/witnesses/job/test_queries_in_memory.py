@@ -570,6 +570,10 @@ def test_a_process_that_has_ended_is_named_with_its_last_line(
     other.log.write_text("")
     with pytest.raises(StreamproofError, match=r"ended: it ended with 0$"):
         Runner(copied, SOURCES, on=other).run(tables(*BATCHES), CLOCK, RunOptions())
+    with contextlib.suppress(OSError):  # it has no reader
+        other.connection.close()  # as `end` does in another thread
+    with pytest.raises(StreamproofError, match=r"ended: it ended with 0$"):
+        Runner(copied, SOURCES, on=other).run(tables(*BATCHES), CLOCK, RunOptions())
 
 
 def test_the_least_event_time_of_a_micro_batch_tells_whether_the_job_takes_it_from_elsewhere() -> None:
