@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import os
 import queue
 import re
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from .seeds import Begin, Judged, ReportedFinding, Seed
 
 SEED_SECONDS = 420.0
 """The time limit of a seed (s), including shrinking; after it, the process is ended, and the seed is a finding."""
+MOST_PATIENCE = 4.0
+"""The largest factor by which a busy machine extends `SEED_SECONDS`."""
 PLANS_OF_A_PROCESS = 200
 """The number of seeds before a process is restarted, because a session grows with each query."""
 HISTORIES = 200
@@ -49,7 +52,9 @@ class CampaignOptions:
         seed: The first seed.
         jobs: The number of processes.
         only: The only relation to check; empty: all.
+        pyspark: The version of PySpark to judge; empty: the installed PySpark.
         against: Another version of PySpark that judges the same seeds; empty: no other version.
+        corpus: Whether the run begins with the plans of the corpus.
         histories: The number of histories of each plan.
         shown: The divergences that already have a script, by `file_name`.
     """
@@ -58,7 +63,9 @@ class CampaignOptions:
     seed: int = 0
     jobs: int = 1
     only: str = ""
+    pyspark: str = ""
     against: str = ""
+    corpus: bool = True
     histories: int = HISTORIES
     shown: frozenset[str] = frozenset()
 
@@ -136,17 +143,19 @@ def run(
         keep: Called with each finding at once.
 
     Raises:
-        BadInput: The relation is unknown, or the other PySpark is unknown or unavailable.
+        BadInput: The relation is unknown, or a PySpark is unknown or unavailable.
         StreamproofError: Spark can't be started.
     """
     if options.only not in ("", REFERENCE.name, *NAMES):
         raise BadInput(f"--only is {options.only!r}: give one of {', '.join((REFERENCE.name, *NAMES))}")
-    if options.against:
-        require_supported("--against", options.against)
-    python = python_of(options.against) if options.against else None
-    if python == Path(sys.executable):
-        raise BadInput(f"--against is {options.against}, the PySpark that is installed: give another version")
-    _Campaign(options, tally, say, keep, python).run()
+    for name, version in (("--spark-version", options.pyspark), ("--against", options.against)):
+        if version:
+            require_supported(name, version)
+    judged = options.pyspark or installed("pyspark")
+    pysparks = {version: python_of(version) for version in (judged, options.against) if version}
+    if options.against and len({*pysparks.values()}) == 1:
+        raise BadInput(f"--against is {options.against}, the PySpark that is judged: give another version")
+    _Campaign(options, tally, say, keep, pysparks).run()
 
 
 class _Campaign:
@@ -156,12 +165,14 @@ class _Campaign:
         tally: Tally,
         say: Callable[[str], None],
         keep: Callable[[ReportedFinding], None],
-        python: Path | None,
+        pysparks: Mapping[str, Path],
     ) -> None:
-        self.options, self.tally, self.say, self.keep, self.python = options, tally, say, keep, python
+        self.options, self.tally, self.say, self.keep, self.pysparks = options, tally, say, keep, pysparks
         self.started = time.monotonic()
         self.until = self.started + 60 * options.minutes
-        self.seeds: Iterator[str] = itertools.chain(SEEDS, map(str, itertools.count(options.seed)))
+        self.seeds: Iterator[str] = itertools.chain(
+            SEEDS if options.corpus else (), map(str, itertools.count(options.seed))
+        )
         self.lock, self.stopped = threading.Lock(), threading.Event()
         self.done: queue.Queue[Judged | BaseException | None] = queue.Queue()
         self.processes: set[PySparkProcess] = set()
@@ -201,20 +212,16 @@ class _Campaign:
         """Judge seeds in processes that this thread owns."""
         try:
             while self.goes_on():
-                with self.process(Path(sys.executable), installed("pyspark")) as one:
-                    if self.python is None:
-                        self.judge_with(one, None)
-                    else:
-                        with self.process(self.python, self.options.against) as other:
-                            self.judge_with(one, other)
+                with ExitStack() as stack:
+                    self.judge_with([stack.enter_context(self.process(one)) for one in self.pysparks])
         except BaseException as error:
             if not self.stopped.is_set():
                 self.done.put(error)
         finally:
             self.done.put(None)
 
-    def process(self, python: Path, version: str) -> PySparkProcess:
-        return PySparkProcess(python, version, Begin({}))
+    def process(self, version: str) -> PySparkProcess:
+        return PySparkProcess(self.pysparks[version], version, Begin({}))
 
     def goes_on(self) -> bool:
         return not self.stopped.is_set() and (time.monotonic() < self.until or bool(self.to_show()))
@@ -250,33 +257,32 @@ class _Campaign:
             self.showing.add(file_name(left[0].named))
             return replace(of_run, seed=left[0].seed, shows=left[0].named)
 
-    def judge_with(self, one: PySparkProcess, other: PySparkProcess | None) -> None:
+    def judge_with(self, processes: Sequence[PySparkProcess]) -> None:
         """Judge seeds with processes, until a process has ended or has judged its share."""
-        pair = [process for process in (one, other) if process is not None]
         with self.lock:
-            self.processes.update(pair)
+            self.processes.update(processes)
         try:
             for _ in range(PLANS_OF_A_PROCESS):
                 seed = self.next_seed()
                 if seed is None:
                     return
-                answers = [self.asked(process, seed) for process in pair]
-                self.done.put(_compared(seed, answers, self.options.against) if other is not None else answers[0])
-                if any(process.process.poll() is not None for process in pair):
+                answers = [self.asked(process, seed) for process in processes]
+                self.done.put(_compared(seed, answers, self.options.against) if len(answers) > 1 else answers[0])
+                if any(process.process.poll() is not None for process in processes):
                     return
         finally:
             with self.lock:
-                self.processes.difference_update(pair)
+                self.processes.difference_update(processes)
 
     def asked(self, process: PySparkProcess, seed: Seed) -> Judged:
         """Judge a seed in a process; if the process ends, or takes too long, the seed is a finding."""
-        late = threading.Event()
+        late, limit = threading.Event(), SEED_SECONDS * patience()
 
         def end() -> None:
             late.set()
             process.end(0)
 
-        watch = threading.Timer(SEED_SECONDS, end)
+        watch = threading.Timer(limit, end)
         watch.daemon = True
         watch.start()
         try:
@@ -285,11 +291,16 @@ class _Campaign:
         except StreamproofError as error:
             if self.stopped.is_set():
                 return Judged(seed.seed, skipped="the run has ended")
-            why = f"it took longer than {SEED_SECONDS:.0f} s" if late.is_set() else error.message
+            why = f"it took longer than {limit:.0f} s" if late.is_set() else error.message
             ended = ReportedFinding(seed.seed, "ended", (), seed.plan, f"PySpark {process.version}: {why}")
             return Judged(seed.seed, plan=seed.plan, differences=[ended])
         finally:
             watch.cancel()
+
+
+def patience() -> float:
+    """Return the factor by which this machine extends time limits: its load for each core, between 1 and 4."""
+    return min(MOST_PATIENCE, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
 def _compared(seed: Seed, answers: Sequence[Judged], version: str) -> Judged:

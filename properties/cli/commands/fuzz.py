@@ -38,9 +38,13 @@ def fuzz(
     only: Annotated[
         str, typer.Option(metavar="RELATION", help="The only relation to check, in addition to the reference.")
     ] = "",
+    spark_version: Annotated[
+        str, typer.Option(metavar="VERSION", help="The PySpark to judge, such as 4.1.4; by default the installed one.")
+    ] = "",
     against: Annotated[
         str, typer.Option(metavar="VERSION", help="Another PySpark that judges the same seeds, such as 4.1.4.")
     ] = "",
+    corpus: Annotated[bool, typer.Option(help="Begin with the plans of known divergences.")] = True,
     findings: Annotated[
         Path, typer.Option(metavar="FOLDER", help="The folder that scripts of findings are written to.")
     ] = Path("findings"),
@@ -57,7 +61,8 @@ def fuzz(
     from ...checking.fuzzing.campaign import CampaignOptions, Tally, run
 
     shown = frozenset(path.stem for path in findings.glob("*.py"))
-    options = CampaignOptions(minutes, seed, jobs or os.cpu_count() or 1, only, against, histories, shown)
+    processes = jobs or os.cpu_count() or 1
+    options = CampaignOptions(minutes, seed, processes, only, spark_version, against, corpus, histories, shown)
     tally = Tally()
     paths: Paths = {}
     try:
@@ -101,7 +106,8 @@ def _report(options: CampaignOptions, tally: Tally, paths: Paths, json_file: Pat
         some = ", ".join(tally.never_seen[:MOST_UNSEEN])
         more = f" and {len(tally.never_seen) - MOST_UNSEEN} more" if len(tally.never_seen) > MOST_UNSEEN else ""
         results.print(f"Never came up: {some}{more}.", markup=False)
-    results.print(f"{progress(tally)}. Seed {options.seed}.", markup=False)
+    on = f" on PySpark {options.pyspark}" * bool(options.pyspark)
+    results.print(f"{progress(tally)}. Seed {options.seed}{on}.", markup=False)
     if json_file is not None:
         _write_json(options, tally, paths, json_file)
 

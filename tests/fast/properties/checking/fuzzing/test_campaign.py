@@ -115,6 +115,15 @@ def test_a_process_that_ends_is_a_finding_and_the_others_go_on(monkeypatch: pyte
     assert "plan 3" in tally.plans
 
 
+@pytest.mark.parametrize(("load", "factor"), [(0.5, 1.0), (3.0, 1.5), (100.0, 4.0)])
+def test_a_busy_machine_extends_the_limit_of_a_seed(
+    monkeypatch: pytest.MonkeyPatch, load: float, factor: float
+) -> None:
+    monkeypatch.setattr(campaign.os, "getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr(campaign.os, "cpu_count", lambda: 2)
+    assert campaign.patience() == factor
+
+
 def test_each_seed_is_judged_by_a_process_of_either_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[str] = []
 
@@ -145,7 +154,7 @@ def test_each_seed_is_judged_by_a_process_of_either_pyspark(monkeypatch: pytest.
     [
         ("newest", "--against is 'newest': give the version of a PySpark"),
         ("3.4.1", "--against is 3.4.1, but only PySpark 3.5, 4.0, 4.1, 4.2 and 4.3 are supported: give such a version"),
-        (installed("pyspark"), "the PySpark that is installed: give another version"),
+        (installed("pyspark"), "the PySpark that is judged: give another version"),
     ],
 )
 def test_a_pyspark_that_cannot_be_compared_with_is_refused(version: str, message: str) -> None:
@@ -172,6 +181,17 @@ def test_rows_that_differ_on_another_pyspark_are_a_finding() -> None:
         "another PySpark, 4.1.4"
     ]
     assert campaign._compared(seed, [here, here], "4.1.4").differences == []
+
+
+def test_an_older_pyspark_is_judged_alone_and_its_plans_are_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, ended = list[str](), list[str]()
+    monkeypatch.setattr(campaign, "python_of", lambda version: Path(version))
+    answer = lambda seed: [asked.append(seed.seed), judged(seed)][1]  # type: ignore[func-returns-value]  # noqa: E731
+    monkeypatch.setattr(campaign, "PySparkProcess", fake(answer, ended))  # type: ignore[arg-type]
+    count_looks(monkeypatch)
+    run(CampaignOptions(minutes=0.02, jobs=1, seed=7, pyspark=THERE, corpus=False), Tally(), lambda step: None)
+    assert asked[:2] == ["7", "8"]
+    assert {*ended} == {THERE}
 
 
 def test_an_unknown_relation_is_refused_with_those_there_are() -> None:
