@@ -1,8 +1,9 @@
-"""How hard pages and messages are to read: `python docs/readability.py` prints the grade and long sentences of each.
+"""Measure how hard pages are to read: `python docs/readability.py` prints each page's grade and number of long
+sentences.
 
-The grade is Flesch and Kincaid's: the years of school that a reader needs. Code blocks, tables, headings and comments
-are left out; inline code counts as one short word. `python docs/readability.py docs/laws.md` lists a page's long
-sentences as well. It exits 1 if a page misses a target.
+The grade is the Flesch-Kincaid grade: the years of school that a reader needs. Code blocks, tables, headings and
+comments don't count, and inline code counts as one short word. `python docs/readability.py docs/laws.md` also lists the
+page's long sentences. The program exits 1 if a page misses a target.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ PAGES = [
     *sorted((ROOT / "specs").glob("*.md")),
 ]
 LONG_WORDS = 25
-"""A sentence of more words is long."""
+"""The largest number of words of a sentence that isn't long."""
 LONG_SHARE = 0.05
-"""Fewer of a page's sentences than this share may be long."""
+"""The share of long sentences that every page must stay below."""
 EASY_GRADE = 9.0
-"""The grade that pages for everyone may have at most."""
+"""The largest allowed grade of the pages in `EASY`."""
 EASY = {"README.md", "docs/start.md", "docs/verdicts.md", "docs/laws.md"}
 
 _NO_PROSE = re.compile(r"^```(?s:.*?)^```$|<!--(?s:.*?)-->|^#+ .*$|^\|.*$", re.MULTILINE)
@@ -45,7 +46,7 @@ def paragraphs(markdown: str) -> list[str]:
 
 
 def sentences(markdown: str) -> list[str]:
-    """Return the sentences of a page; each piece of code, number and link in them is one word."""
+    """Return the sentences of a page, with each piece of code, number and link as one word."""
     found = []
     for text in paragraphs(markdown):
         plain = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"``.+?``|`[^`]+`", "code", text))
@@ -68,7 +69,7 @@ def grade(markdown: str) -> float:
 
 
 def main(arguments: list[str]) -> int:
-    """Print a line for each page, and the long sentences of the pages that are named; return the exit code."""
+    """Print one line for each page, and the long sentences of the named pages; return the exit code."""
     missed = False
     print(f"grade  over {LONG_WORDS} words  page")
     for path in [Path(name).resolve() for name in arguments] or PAGES:

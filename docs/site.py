@@ -1,7 +1,7 @@
-"""Hooks of the site: pages that lie beside `docs/`, and links to files that are no pages.
+"""MkDocs hooks: add pages from outside `docs/`, and rewrite links to files that aren't pages.
 
-On the site the README, the changelog, the examples and the chapters of `specs/` are pages too. A link to one leads to
-that page; a link to any other file of the project becomes its path, for the site has no such file.
+The site also has the README, the changelog, the examples and the chapters of `specs/` as pages. A link to one of these
+files leads to its page. A link to any other file of the project becomes the file's path as text.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ BESIDE = {
     "specs/README.md": "specifications.md",
     "specs/findings.md": "findings.md",
 }
-"""Pages that lie beside `docs/`, from the project's root, and their place on the site."""
+"""The pages from outside `docs/`: their paths in the project, and their paths on the site."""
 LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that lie beside `docs/`."""
+    """Add the pages from outside `docs/`."""
     root = Path(config.docs_dir).parent
     for source, place in BESIDE.items():
         files.append(File.generated(config, place, abs_src_path=str(root / source)))
@@ -40,7 +40,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Point links at the site's pages, and make of those to other files their paths."""
+    """Point links at the site's pages, and replace links to other files by the files' paths."""
     sources = {place: source for source, place in BESIDE.items()}
     here = page.file.src_uri
     folder = PurePosixPath(sources.get(here, f"docs/{here}")).parent

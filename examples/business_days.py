@@ -1,7 +1,7 @@
 """The business day and fiscal quarter of each sale of a chain in New York, where a day ends at local midnight.
 
-The quarter comes from a Python function, for the fiscal year begins in February. `wrong` takes `to_date` of the
-timestamp, which is the day in the session's time zone: sales of the evening are booked on the next day.
+A Python function computes the quarter, because the fiscal year begins in February. `wrong` uses `to_date` of the
+timestamp, the day in the session's time zone, and books evening sales on the next day.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ ZONE = "America/New_York"
 
 
 def job(sales: DataFrame) -> DataFrame:
-    """Sales with their day in New York, whatever the session's time zone is."""
+    """Return sales with their day in New York, in any time zone of the session."""
     local = F.convert_timezone(F.current_timezone(), F.lit(ZONE), F.col("sold_at").cast("timestamp_ntz"))
     return _booked(sales, F.to_date(local))
 
 
 def wrong(sales: DataFrame) -> DataFrame:
-    """The same, with the day of the session's time zone."""
+    """Return sales with the day of the session's time zone: the bug."""
     return _booked(sales, F.to_date("sold_at"))
 
 

@@ -1,3 +1,3 @@
-"""The template is a repository with settings of pytest of its own: tests/exhaustive/test_template.py runs it."""
+"""Exclude the template, which has its own pytest settings: tests/exhaustive/test_template.py runs the template."""
 
 collect_ignore = ["template"]

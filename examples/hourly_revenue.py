@@ -1,7 +1,7 @@
-"""The revenue of each store in each hour, counting a payment once although the terminal may send it again.
+"""The revenue of each store in each hour, which counts a payment once even if the terminal sends the payment again.
 
-Two stateful steps in one query: deduplication, then windows. `wrong` waits one minute in place of ten for payments that
-are under way: an hour is closed too early, and what comes in the nine minutes between is dropped.
+The query has two stateful operators: a deduplication, then windows. `wrong` waits one minute in place of ten for late
+payments. Spark then closes an hour too early, and drops payments that are one to ten minutes late.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from pyspark.sql import functions as F
 
 
 def job(payments: DataFrame) -> DataFrame:
-    """Revenue of store and hour, emitted ten minutes after the hour."""
+    """Return the revenue of each store and hour, emitted ten minutes after the hour."""
     return _hours(payments.withWatermark("paid_at", "10 minutes"))
 
 
 def wrong(payments: DataFrame) -> DataFrame:
-    """The same, with a watermark that is too short."""
+    """Return the revenue with a watermark delay that is too short: the bug."""
     return _hours(payments.withWatermark("paid_at", "1 minute"))
 
 

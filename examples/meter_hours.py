@@ -1,7 +1,7 @@
-"""The energy that each meter used in each hour, billed once, an hour after its end.
+"""The energy that each meter used in each hour, billed once, one hour after the end of that hour.
 
-A processor with state per meter and hour bills when its timer fires; readings of an hour that is billed are for the
-correction run, not for this job. `wrong` doesn't look whether the hour is over: a late reading is billed again.
+A processor with state per meter and hour bills when the timer fires. A separate correction run handles readings of
+billed hours. `wrong` doesn't check whether the hour is over, and bills a late reading again.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ HOUR_MS = 60 * 60 * 1000
 
 
 class Bills(StatefulProcessor):
-    """Adds up the readings of a meter and hour until the hour is over."""
+    """Sums the readings of a meter and hour until the hour is over."""
 
     refuses_late = True
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declare the state: what the meter used in the hour."""
+        """Declare the state: the energy that the meter used in the hour."""
         self.handle = handle
         self.used = handle.getValueState("used", "wh bigint, readings bigint")
 
@@ -46,24 +46,24 @@ class Bills(StatefulProcessor):
 
 
 class BillsLateToo(Bills):
-    """The same, whether or not the hour is over."""
+    """Sums the readings even if the hour is over: the bug."""
 
     refuses_late = False
 
 
 def job(readings: DataFrame) -> DataFrame:
-    """Bills of meter and hour."""
+    """Return one bill for each meter and hour."""
     return _bills(readings, Bills())
 
 
 def wrong(readings: DataFrame) -> DataFrame:
-    """The same, with late readings counted."""
+    """Return bills that count late readings: the bug."""
     return _bills(readings, BillsLateToo())
 
 
 def _bills(readings: DataFrame, processor: StatefulProcessor) -> DataFrame:
     hour_ms = (F.floor(F.unix_millis("read_at") / HOUR_MS) * HOUR_MS).cast("bigint")
-    # Without the column of the watermark among them, Spark leaves it to the processor what becomes of late rows.
+    # Without the watermark's column among the columns, Spark passes late rows to the processor.
     hours = readings.withWatermark("read_at", "1 hour").select("meter", hour_ms.alias("hour_ms"), "wh")
     bills = hours.groupBy("meter", "hour_ms").transformWithState(
         processor,

@@ -1,7 +1,7 @@
-"""Orders with the shipment that left within two hours of them, and without one where none did.
+"""Orders with the shipment that left within two hours of the order, or with null if no shipment did.
 
-Shipments that came back don't count. `wrong` filters them out behind the outer join: without a shipment `returned` is
-null, so the condition drops the very orders for which the join is an outer one.
+Returned shipments don't count. `wrong` filters returned shipments after the outer join. Without a shipment `returned`
+is null, so the filter drops exactly the orders that an outer join should keep.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from pyspark.sql import functions as F
 
 
 def job(orders: DataFrame, shipments: DataFrame) -> DataFrame:
-    """All orders, with their shipments."""
+    """Return all orders, with their shipments."""
     return _joined(orders, shipments.where("NOT returned")).drop("returned")
 
 
 def wrong(orders: DataFrame, shipments: DataFrame) -> DataFrame:
-    """The same, with the condition on the null side of the outer join."""
+    """Return the orders with the filter on the null side of the outer join: the bug."""
     return _joined(orders, shipments).where("NOT returned").drop("returned")
 
 

@@ -1,7 +1,7 @@
-"""How many pages the users of each tenant view in one go: sessions that end after 20 minutes without a view.
+"""The number of pages that a user views in one session, which ends after 20 minutes without a view.
 
-A user belongs to a tenant, so both columns are the key. `wrong` groups by the browser's `session_id` in place of the
-user: a user with two browsers is counted as two sessions, and two users who share a browser as one.
+A user belongs to a tenant, so the key has both columns. `wrong` groups by the browser's `session_id` in place of the
+user. It counts two sessions for a user with two browsers, and one session for two users who share a browser.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 
 def job(views: DataFrame) -> DataFrame:
-    """Sessions of tenant and user."""
+    """Return the sessions of each tenant and user."""
     return (
         views.withWatermark("at", "5 minutes")
         .groupBy("tenant", "user_id", F.session_window("at", "20 minutes").alias("session"))
@@ -21,7 +21,7 @@ def job(views: DataFrame) -> DataFrame:
 
 
 def wrong(views: DataFrame) -> DataFrame:
-    """The same, aggregated by the session's id in place of the user."""
+    """Return the sessions aggregated by the session's id in place of the user: the bug."""
     return (
         views.withWatermark("at", "5 minutes")
         .groupBy("tenant", "session_id", F.session_window("at", "20 minutes").alias("session"))

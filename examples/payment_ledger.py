@@ -1,7 +1,7 @@
-"""A ledger of payments in SQLite, written batch by batch with foreachBatch.
+"""A ledger of payments in SQLite, which `foreachBatch` writes batch by batch.
 
-After a crash Spark hands the same batch over again, so the rows of a batch replace those of an earlier attempt by its
-id. `wrong` inserts them: after a restart the payments of the last batch are in the ledger twice.
+After a crash Spark passes the same batch again, so a batch first deletes the rows that an earlier attempt wrote under
+the batch's id. `wrong` only inserts rows, so after a restart the ledger has the payments of the last batch twice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TABLE = (
 
 
 def job(payments: DataFrame, database: str, checkpoint: str) -> StreamingQuery:
-    """Write payments into the table `ledger` of a database, each once."""
+    """Write each payment once into the table `ledger` of a database."""
 
     def book(batch: DataFrame, batch_id: int) -> None:
         rows = [(batch_id, *row) for row in _ledger_rows(batch)]
@@ -31,7 +31,7 @@ def job(payments: DataFrame, database: str, checkpoint: str) -> StreamingQuery:
 
 
 def wrong(payments: DataFrame, database: str, checkpoint: str) -> StreamingQuery:
-    """The same, appending whatever batch comes."""
+    """Append every batch to the ledger, even a repeated batch: the bug."""
 
     def book(batch: DataFrame, batch_id: int) -> None:
         rows = [(batch_id, *row) for row in _ledger_rows(batch)]
@@ -43,7 +43,7 @@ def wrong(payments: DataFrame, database: str, checkpoint: str) -> StreamingQuery
 
 @contextmanager
 def _ledger(database: str) -> Iterator[sqlite3.Connection]:
-    """The ledger in a transaction, which an error takes back."""
+    """Open the ledger in a transaction, which is rolled back after an error."""
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute(TABLE)
         yield connection

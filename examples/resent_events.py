@@ -1,7 +1,7 @@
-"""The events of devices, each once: a gateway that gets no answer sends an event again, with a new time.
+"""The events of devices without repeats: a gateway without a response sends an event again, with a new time.
 
-Events are the same if device and number are. `wrong` has the time among the columns, as is often done for Spark to
-forget old ones: an event that was sent again with a new time passes for another.
+Events with equal device and number are repeats of one event. `wrong` also deduplicates by the time, as many jobs do so
+that Spark forgets old events. So it treats a repeat with a new time as another event.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame
 
 
 def job(events: DataFrame) -> DataFrame:
-    """Events without those that come again within an hour."""
+    """Return events without repeats within an hour."""
     return events.withWatermark("sent_at", "1 hour").dropDuplicatesWithinWatermark(["device", "event_id"])
 
 
 def wrong(events: DataFrame) -> DataFrame:
-    """The same, with the time in the key."""
+    """Return events deduplicated by their time, too: the bug."""
     return events.withWatermark("sent_at", "1 hour").dropDuplicates(["device", "event_id", "sent_at"])

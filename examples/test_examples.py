@@ -1,4 +1,4 @@
-"""The ten jobs under test: what each reads, and what is expected of it, in the simplest words that say it."""
+"""Tests of the ten example jobs: the inputs of each job, and its expected result in the simplest form."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ SHIPPED_ORDERS = """
 
 
 def check_visit_sessions(job: Any, **options: Any) -> JobReport:
-    """Another job says it: the last version, of which this is a rewrite."""
+    """The oracle is another job: the previous version, which the tested job rewrites."""
     views = Input("visitor string, viewed_at timestamp, spent decimal(10,2)", time="viewed_at", key="visitor")
     return check_job(job, views, expect=other_job(visit_sessions.previous), timeouts=["30 minutes"], **options)
 
 
 def check_hourly_revenue(job: Any, **options: Any) -> JobReport:
-    """Two operators of Spark's in a row say it, late payments included."""
+    """The oracle is a chain of two rules of Spark's operators, which includes late payments."""
     payments = Input(
         "store int, payment_id string, paid_at timestamp, amount decimal(10,2)", time="paid_at", key="store"
     )
@@ -74,7 +74,7 @@ def check_hourly_revenue(job: Any, **options: Any) -> JobReport:
 
 
 def check_page_views(job: Any, **options: Any) -> JobReport:
-    """An operator of Spark's says it, with the key that is meant."""
+    """The oracle is a rule of a Spark operator, with the right key."""
     views = Input(
         "tenant string, user_id bigint, session_id string, at timestamp, duration_ms int",
         time="at",
@@ -86,7 +86,7 @@ def check_page_views(job: Any, **options: Any) -> JobReport:
 
 
 def reminded(rows: list[dict[str, Any]], clock: datetime) -> list[dict[str, Any]]:
-    """What has been emitted by a time: the orders that were to be paid 30 minutes after they were placed."""
+    """Return the reminders emitted up to a time: orders without a payment within 30 minutes."""
     unpaid = []
     for order_id in {row["order_id"] for row in rows}:
         events = [row for row in rows if row["order_id"] == order_id]
@@ -99,20 +99,20 @@ def reminded(rows: list[dict[str, Any]], clock: datetime) -> list[dict[str, Any]
 
 
 def check_unpaid_orders(job: Any, **options: Any) -> JobReport:
-    """A function says which orders have been reminded of, by the latest event time so far."""
+    """The oracle is a function that returns the reminders emitted up to the latest event time so far."""
     orders = Input("order_id bigint, at timestamp, paid boolean not null", time="at", key="order_id")
     return check_job(job, orders, expect=reminded, timeouts=["30 minutes"], **options)
 
 
 class Billing:
-    """What the meters' bills are to be: readings arrive, and the clock advances after each batch."""
+    """The expected bills of the meters: readings arrive, and the clock advances after each batch."""
 
     def __init__(self) -> None:
         self.hours: dict[tuple[str, datetime], list[int]] = {}
         self.watermark = datetime.min
 
     def arrive(self, row: dict[str, Any]) -> None:
-        """Take a reading, unless its hour is over."""
+        """Add a reading, unless its hour is over."""
         hour = row["read_at"].replace(minute=0, second=0, microsecond=0)
         if hour.replace(tzinfo=None) + timedelta(hours=1) > self.watermark:
             self.hours.setdefault((row["meter"], hour), []).append(row["wh"])
@@ -130,13 +130,13 @@ class Billing:
 
 
 def check_meter_hours(job: Any, **options: Any) -> JobReport:
-    """A class says what becomes of each reading, late ones too."""
+    """The oracle is a class that handles each reading, late readings included."""
     readings = Input("meter string, read_at timestamp, wh bigint not null", time="read_at", key="meter")
     return check_job(job, readings, expect=Billing, timeouts=["1 hour"], **options)
 
 
 def check_order_regions(job: Any, **options: Any) -> JobReport:
-    """A SQL statement says it, with all columns; customers 3 and null are not in the table."""
+    """The oracle is a SQL statement with all columns; customers 3 and null are not in the table."""
     orders = Input(
         "order_id bigint, ordered_at timestamp, customer_id bigint, amount decimal(8,2), express boolean",
         time="ordered_at",
@@ -148,7 +148,7 @@ def check_order_regions(job: Any, **options: Any) -> JobReport:
 
 
 def check_payment_ledger(job: Any, **options: Any) -> JobReport:
-    """Each payment is in the ledger once, and no restart or crash changes that."""
+    """The ledger has each payment once, even after restarts and crashes."""
     payments = Input(
         "account string, payment_id bigint, paid_at timestamp, cents int, refund boolean",
         time="paid_at",
@@ -163,7 +163,7 @@ def check_payment_ledger(job: Any, **options: Any) -> JobReport:
 
 
 def check_business_days(job: Any, **options: Any) -> JobReport:
-    """A SQL statement says it, for sales beside the midnights at which fiscal years and quarters begin."""
+    """The oracle is a SQL statement, for sales close to the midnights at which fiscal years and quarters begin."""
     sales = Input(
         "sale_id string, sold_at timestamp, till smallint, amount decimal(8,2)",
         time=False,
@@ -175,7 +175,7 @@ def check_business_days(job: Any, **options: Any) -> JobReport:
 
 
 def check_resent_events(job: Any, **options: Any) -> JobReport:
-    """An operator of Spark's says it."""
+    """The oracle is a rule of a Spark operator."""
     events = Input(
         "device string, event_id bigint, sent_at timestamp, level double, alarm boolean",
         time="sent_at",
@@ -186,7 +186,7 @@ def check_resent_events(job: Any, **options: Any) -> JobReport:
 
 
 def check_order_shipments(job: Any, **options: Any) -> JobReport:
-    """A SQL statement says it, over both inputs, for rows that are up to twenty minutes under way."""
+    """The oracle is a SQL statement over both inputs, for rows that are up to twenty minutes late."""
     orders = Input(
         "order_id string, ordered_at timestamp, amount decimal(8,2)", time="ordered_at", key="order_id", name="orders"
     )
@@ -218,13 +218,13 @@ each_example = pytest.mark.parametrize(
 
 @each_example
 def test_the_job_conforms(example: Any, check: Check) -> None:
-    """It differs on none of 100 histories."""
+    """The right job differs on none of 100 histories."""
     check(example.job, histories=HISTORIES)
 
 
 @each_example
 def test_the_bug_is_found_and_shrunk(example: Any, check: Check) -> None:
-    """It is found among 100 histories, and shrunk to four rows in two batches at the most."""
+    """A check of 100 histories finds the wrong job, and shrinks the history to at most four rows in two batches."""
     with pytest.raises(Violated) as failure:
         check(example.wrong, histories=HISTORIES)
     history = failure.value.counterexample.history
@@ -234,5 +234,5 @@ def test_the_bug_is_found_and_shrunk(example: Any, check: Check) -> None:
 
 @each_example
 def test_the_job_conforms_on_many_histories(example: Any, check: Check) -> None:
-    """It differs on none of 2,000 histories."""
+    """The right job differs on none of 2,000 histories."""
     check(example.job, histories=2000)

@@ -1,4 +1,4 @@
-"""The ten jobs once more, as scripts that read and write by themselves: what each reads, and the verdicts."""
+"""Tests of the ten example jobs as scripts that read and write by themselves: the inputs and verdict of each script."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCRIPTS = Path(__file__).parent / "scripts"
 
 
 def visit_sessions(source: Path) -> None:
-    """Kafka's JSON; the last version of the job is given it, too."""
+    """The script reads JSON from Kafka; the previous version, the oracle, reads the same payloads."""
     columns = "visitor string, viewed_at timestamp, spent decimal(10,2)"
 
     def previous(records: DataFrame) -> DataFrame:
@@ -43,7 +43,7 @@ def visit_sessions(source: Path) -> None:
 
 
 def hourly_revenue(source: Path) -> None:
-    """Kafka's JSON, and a command line."""
+    """The script reads JSON from Kafka, and has command-line arguments."""
     payments = Input(
         "store int, payment_id string, paid_at timestamp, amount decimal(10,2)", key="store", format="kafka"
     )
@@ -52,7 +52,7 @@ def hourly_revenue(source: Path) -> None:
 
 
 def page_views(source: Path) -> None:
-    """Files, of a folder that is an argument."""
+    """The script reads files from a folder that an argument names."""
     columns = "tenant string, user_id bigint, session_id string, at timestamp, duration_ms int"
     views = Input(columns, key=["tenant", "user_id"])
     job = Script(source, reads={"/lake/views": views}, args=["/lake/views", "{folder}/sessions"])
@@ -62,20 +62,20 @@ def page_views(source: Path) -> None:
 
 
 def unpaid_orders(source: Path) -> None:
-    """Kafka's JSON, and the environment."""
+    """The script reads JSON from Kafka, and an environment variable."""
     orders = Input("order_id bigint, at timestamp, paid boolean not null", key="order_id", format="kafka")
     job = Script(source, reads={"orders": orders}, env={"KAFKA": "broker:9092"})
     check_job(job, expect=reminded, timeouts=["30 minutes"], histories=HISTORIES)
 
 
 def meter_hours(source: Path) -> None:
-    """Files, and a function `main(spark)`."""
+    """The script reads files in a function `main(spark)`."""
     readings = Input("meter string, read_at timestamp, wh bigint not null", key="meter")
     check_job(Script(source, reads={"readings": readings}), expect=Billing, timeouts=["1 hour"], histories=HISTORIES)
 
 
 def order_regions(source: Path) -> None:
-    """A notebook with two tables, of which one streams."""
+    """The script is a notebook that reads a streaming table and a static table."""
     orders = Input(
         "order_id bigint, ordered_at timestamp, customer_id bigint, amount decimal(8,2), express boolean",
         key="order_id",
@@ -87,7 +87,7 @@ def order_regions(source: Path) -> None:
 
 
 def payment_ledger(source: Path) -> None:
-    """Kafka's JSON, and a function that reads what the script wrote in the run's own folder."""
+    """The script reads JSON from Kafka, and a function reads the output from the run's own folder."""
     columns = "account string, payment_id bigint, paid_at timestamp, cents int, refund boolean"
     payments = Input(columns, key="account", name="payments", format="kafka")
     read = Sink.sqlite(ledger.job, table="ledger", schema="refund boolean", without=["batch"]).read
@@ -114,7 +114,7 @@ def resent_events(source: Path) -> None:
 
 
 def order_shipments(source: Path) -> None:
-    """Two folders of files."""
+    """The script reads two folders of files."""
     orders = Input("order_id string, ordered_at timestamp, amount decimal(8,2)", key="order_id", name="orders")
     columns = "order_id string, shipped_at timestamp, carrier string, returned boolean"
     shipments = Input(columns, key="order_id", name="shipments")
@@ -123,7 +123,7 @@ def order_shipments(source: Path) -> None:
 
 
 Change = tuple[str, str]
-"""A text of a script that is right, and the bug in its place."""
+"""A part of a right script's text, and the text with the bug that replaces this part."""
 CHECKS: Mapping[Callable[..., None], Sequence[Change]] = {
     visit_sessions: [("started - visits[-1][1] <= GAP_US", "started - visits[-1][1] < GAP_US")],
     hourly_revenue: [('withWatermark("paid_at", args.delay)', 'withWatermark("paid_at", "1 minute")')],
@@ -152,18 +152,18 @@ each_script = pytest.mark.parametrize("check", CHECKS, ids=[check.__name__ for c
 
 @each_script
 def test_the_script_conforms(check: Callable[..., None]) -> None:
-    """It differs on no history."""
+    """The right script differs on no history."""
     check(SCRIPTS / f"{check.__name__}.py")
 
 
 @each_script
 def test_the_bug_is_found(check: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the bug of `wrong` in the same job it is violated."""
+    """The same script with the bug of `wrong` is violated."""
     text = (SCRIPTS / f"{check.__name__}.py").read_text()
     for right, wrong in CHECKS[check]:
         assert text.count(right) == 1, right
         text = text.replace(right, wrong)
-    for limit in ("SHRINKING", "SHRINKING_S"):  # the same bugs are shrunk in test_examples
+    for limit in ("SHRINKING", "SHRINKING_S"):  # test_examples shrinks the counterexamples of these bugs
         monkeypatch.setattr(smallest, limit, 0)
     broken = tmp_path / f"{check.__name__}.py"
     broken.write_text(text)

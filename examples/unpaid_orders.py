@@ -1,7 +1,8 @@
 """Orders that nobody paid within 30 minutes of placing them, for the reminders of the shop.
 
-State keeps an order's events until a timeout 30 minutes after it was placed, which decides whether it was paid in time.
-`wrong` adds 30 * 60 to a time in milliseconds: two seconds after the order it decides that nobody paid.
+The state keeps an order's events until a timeout 30 minutes after the order, and then decides whether the order was
+paid in time. `wrong` adds 30 * 60 to a time in milliseconds, so two seconds after the order it decides that nobody
+paid.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ WITHIN_SECONDS = 30 * 60
 
 
 def job(orders: DataFrame) -> DataFrame:
-    """Orders to remind of, decided on once the watermark is 30 minutes beyond the placing."""
+    """Return the unpaid orders, once the watermark is 30 minutes past the order's time."""
     return _unpaid(orders, WITHIN_MS)
 
 
 def wrong(orders: DataFrame) -> DataFrame:
-    """The same, with seconds where milliseconds are due."""
+    """Return the unpaid orders with seconds in place of milliseconds: the bug."""
     return _unpaid(orders, WITHIN_SECONDS)
 
 
@@ -44,7 +45,7 @@ def _unpaid(orders: DataFrame, wait_ms: int) -> DataFrame:
             return
         decided_ms = -(-placed_us // 1000) + wait_ms
         if decided_ms > order.getCurrentWatermarkMs():
-            # A timeout fires once the watermark is beyond it.
+            # A timeout fires once the watermark is past its time.
             order.setTimeoutTimestamp(decided_ms - 1)
             return
         order.update((True, "[]"))

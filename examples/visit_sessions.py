@@ -1,7 +1,9 @@
-"""The visits to a web shop: the page views of a visitor with pauses of at most 30 minutes, and what was spent in each.
+"""The visits to a web shop: page views of a visitor with pauses of at most 30 minutes, and the money spent in each
+visit.
 
-A rewrite of `previous` (Spark's own `session_window`) with state of its own, as one is written when a visit is to carry
-more than an aggregate can. `wrong` compares pauses with `<`: two page views exactly 30 minutes apart become two visits.
+`job` rewrites `previous`, which uses Spark's `session_window`, with its own state, because its visits have more fields
+than an aggregate can return. `wrong` compares pauses with `<`: two page views exactly 30 minutes apart become two
+visits.
 """
 
 from __future__ import annotations
@@ -22,17 +24,17 @@ Visit = tuple[int, int, int, int]
 
 
 def job(page_views: DataFrame) -> DataFrame:
-    """Visits, each emitted once it has been over for 10 minutes."""
+    """Return visits, each emitted 10 minutes after its end."""
     return _visits(page_views, Visits(operator.le))
 
 
 def wrong(page_views: DataFrame) -> DataFrame:
-    """The same, with an exclusive gap."""
+    """Return visits with an exclusive gap: the bug."""
     return _visits(page_views, Visits(operator.lt))
 
 
 def previous(page_views: DataFrame) -> DataFrame:
-    """The last version of the job, which the new one is to agree with."""
+    """Return the visits of the previous version, with which the new version should agree."""
     visits = (
         page_views.withWatermark("viewed_at", "10 minutes")
         .groupBy("visitor", F.session_window("viewed_at", "30 minutes").alias("visit"))
@@ -43,10 +45,10 @@ def previous(page_views: DataFrame) -> DataFrame:
 
 
 class Visits(StatefulProcessor):
-    """Joins page views into visits.
+    """Merges page views into visits.
 
     Args:
-        within: Whether a pause is within the gap.
+        within: The comparison that decides whether a pause is within the gap.
     """
 
     def __init__(self, within: Callable[[int, int], bool]) -> None:
@@ -58,12 +60,12 @@ class Visits(StatefulProcessor):
         self.open = handle.getListState("open", VISIT)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        """Join page views with each other and with the open visits."""
+        """Merge page views with each other and with the open visits."""
         watermark_us = timerValues.getCurrentWatermarkInMs() * 1000
         spans: list[Visit] = list(self.open.get())
         for frame in rows:
             for at_us, cents in zip(frame["at_us"], frame["cents"], strict=True):
-                # As session_window has it: a view is late where a visit of it alone would be over.
+                # As in session_window, a view is late if a visit of this view alone would be over.
                 if at_us + GAP_US > watermark_us:
                     spans.append((int(at_us), int(at_us), 1, int(cents)))
         visits: list[Visit] = []
@@ -96,7 +98,7 @@ class Visits(StatefulProcessor):
 
 def _visits(page_views: DataFrame, processor: StatefulProcessor) -> DataFrame:
     cents = F.coalesce(F.col("spent") * 100, F.lit(0)).cast("bigint")
-    # Without the column of the watermark: Spark would drop as late what may still belong to a visit.
+    # Leave out the watermark's column, because Spark would drop views as late that still belong to a visit.
     views = page_views.withWatermark("viewed_at", "10 minutes").select(
         "visitor", F.unix_micros("viewed_at").alias("at_us"), cents.alias("cents")
     )

@@ -1,33 +1,35 @@
-"""The public door of streamproof: the names in `__all__`. Every other module and name may change without notice.
+"""The public names of streamproof, as listed in `__all__`. All other modules and names may change without notice.
 
-Check a streaming job of your own, over histories of its own columns, in a test or anywhere:
+This checks a streaming job of your own, over random histories of its input columns, in a test or in a script:
 
     from streamproof import Input, check_job, session_windows
 
     clicks = Input("user string, at timestamp", key="user")
     check_job(my_job, clicks, expect=session_windows(gap="30 minutes", delay="10 minutes"))
 
-- A job: `Job` describes it once, `Job(my_job, clicks, mode=…)`. Its methods check it: `check` against what is expected,
-  `invariants` without, `upgrade` from its earlier version's checkpoint, `replay` for a run in production; `check_job`,
-  `invariants`, `upgrade` and `replay` do both in one call. They return a `JobReport`. `Input` (its columns), `avro` (an
-  Input's payloads), `Sink` (a job that writes its result itself), `Script` (a script as it is). Expected are the rules
-  of Spark's own operators (`session_windows`, `windows`, `drop_duplicates`, `stream_join`, `static_join`, `union`),
-  `reference_of` (one of the twelve operators), `scd1` and `scd2` (tables kept from change events), a function or a
-  class (with a `Watermark`, which tells late rows as Spark does), `sql`, `as_batch` or `other_job`. `write_report`
-  writes the verdicts as a page, text, JSON and JUnit XML.
-- Checking: `check` (an operator's Spark implementation), `assert_holds` (one of its counterexamples again).
-- Histories: `Record`, `History`, `parse_history`, `read_history`, and `play`, which runs one on the reference.
+- Checks of a job: `check_job` compares a job with an oracle, and `invariants` compares a job with itself. `upgrade`
+  runs a new version on an old checkpoint, and `replay` checks a run in production. `Job` holds the arguments of these
+  four functions for several checks. Each check returns a `JobReport`. `write_report` writes reports as HTML, text, JSON and JUnit XML.
+- Descriptions of a job: `Input` describes an input's columns, and `avro` an Avro payload. `Sink` describes a job that
+  writes its result itself, and `Script` an unchanged script.
+- Oracles: the rules of Spark's operators are `session_windows`, `windows`, `drop_duplicates`, `stream_join`,
+  `static_join` and `union`. `reference_of` uses one of the twelve operators. `scd1` and `scd2` describe tables of
+  change events. `sql`, `as_batch` and `other_job` run a statement or a job. A function or a class also works as an oracle;
+  `Watermark` tells such a class which rows Spark drops as late.
+- Checks of an operator: `check` checks an operator's Spark implementation, and `assert_holds` checks one law on one
+  history.
+- Histories: `Record`, `History`, `parse_history`, `read_history`, and `play`, which runs a history on the reference.
 - Definitions of the twelve operators: `SessionWindows`, `WindowAggregate`, `RangeAggregate`, `StreamStreamJoin`,
   `StreamTableJoin`, `TableTableJoin`, `TableAggregate`, `WindowedTable`, `ForeignKeyJoin`, `OneToManyJoin`, `Scd1`,
   `Scd2`.
 - An operator of your own: its reference (`Definition`, `Operator`, `Clock`, `Accepted`, `Change`, `Dropped`), and its
   declaration (`Registration`, `OptionSpace`, `Domain`, `Number`, `Coverage`, `FreeOrder`, `Binding`, `Mutant`), which
-  you pass to `register`.
-- Errors: `StreamproofError`, of which `BadInput` and `MissingTool` are kinds; `Violated`, `UpgradeRefused` and
-  `Inconclusive`, kinds of AssertionError.
+  `register` takes.
+- Errors: `BadInput` and `MissingTool` are subclasses of `StreamproofError`. `Violated`, `UpgradeRefused` and
+  `Inconclusive` are subclasses of `AssertionError`.
 
-The operators themselves, for production use, are in `streamproof.spark_impl`, a module each; `table` and `stream`, by
-which joins are given their inputs, are in its `inputs`. `read_state` reads what one of them has stored in a checkpoint.
+For production, `streamproof.spark_impl` has one module for each operator. In `streamproof.spark_impl.inputs`, `table`
+and `stream` describe the inputs of joins. `read_state` reads an operator's state from a checkpoint.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from importlib import import_module
 from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any
 
-# In a clone this folder would otherwise hide the modules that the workers of a cluster are sent.
+# In a clone this folder would otherwise hide the modules that Spark sends to the workers of a cluster.
 __path__ = extend_path(__path__, __name__)
 
 if TYPE_CHECKING:
@@ -159,7 +161,7 @@ __all__ = [
     "write_report",
 ]
 
-# Imported when they are first asked for: PySpark, PyArrow and Hypothesis take seconds, and Spark's workers need none.
+# Names are imported on first use, because PySpark, PyArrow and Hypothesis take seconds, and Spark's workers need none.
 _HOMES = {
     ".properties.registration.bindings": ("Binding",),
     ".properties.registration.coverage": ("Coverage",),

@@ -1,4 +1,4 @@
-"""The revenue of each store and hour, from Kafka to the console; the delay of the watermark is an option."""
+"""The revenue of each store and hour, from Kafka to the console, with the watermark's delay as an option."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""The energy that each meter used in each hour, from the CSV files of their gateways to parquet."""
+"""The energy that each meter used in each hour, from the gateways' CSV files to parquet files."""
 
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
@@ -8,10 +8,10 @@ HOUR_MS = 3_600_000
 
 
 class Bills(StatefulProcessor):
-    """Adds up the readings of a meter and hour until the hour is over."""
+    """Sums the readings of a meter and hour until the hour is over."""
 
     def init(self, handle) -> None:
-        """Declare the state: what the meter used in the hour."""
+        """Declare the state: the energy that the meter used in the hour."""
         self.handle = handle
         self.used = handle.getValueState("used", "wh bigint, readings bigint")
 
@@ -35,7 +35,7 @@ class Bills(StatefulProcessor):
 
 
 def main(spark: SparkSession) -> None:
-    """Bill what comes, every five minutes."""
+    """Bill the readings that arrive, every five minutes."""
     readings = (
         spark.readStream.format("csv")
         .schema("meter STRING, read_at TIMESTAMP, wh BIGINT")

@@ -1,5 +1,5 @@
 # Databricks notebook source
-"""Orders with the name and region of their customer, from a table of orders to another one."""
+"""Orders with the name and region of their customer, from one table to another table."""
 
 # COMMAND ----------
 
@@ -8,7 +8,7 @@ orders = spark.readStream.table("shop.orders")
 
 # COMMAND ----------
 
-# Guests have no customer, and new customers come with tomorrow's table.
+# Guests have no customer, and tomorrow's table adds the new customers.
 enriched = orders.join(customers, on="customer_id", how="left").select(
     "order_id", "ordered_at", "customer_id", "amount", "express", "name", "region"
 )

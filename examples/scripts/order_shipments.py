@@ -1,4 +1,4 @@
-"""Orders with the shipment that left within two hours, and without one where none did: two folders of parquet files."""
+"""Orders with the shipment that left within two hours, or with null, from two folders of parquet files."""
 
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import expr

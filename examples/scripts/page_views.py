@@ -1,4 +1,4 @@
-"""Sessions of page views, from the parquet files of the day to others: each run takes what is new, and ends."""
+"""Sessions of page views, from parquet files to parquet files: each run processes the new files, and ends."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Payments from Kafka into a ledger in SQLite; the rows of a batch that comes again replace those of before."""
+"""Payments from Kafka into a ledger in SQLite: a repeated batch replaces the rows that it wrote before."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""The events of devices, each once although a gateway may send it again: from Kafka to parquet, a folder a day."""
+"""The events of devices without the gateways' repeats, from Kafka to parquet files, with one folder per day."""
 
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, from_json
@@ -27,7 +27,7 @@ def run(spark: SparkSession, servers: str, topic: str) -> None:
 
 
 def main() -> None:
-    """Run on the cluster's broker."""
+    """Run the query on the cluster's broker."""
     run(SparkSession.builder.getOrCreate(), "kafka:9092", "device-events")
 
 

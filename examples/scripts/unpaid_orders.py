@@ -13,7 +13,7 @@ DECIDE_AFTER_MS = 30 * 60 * 1000
 
 
 def decide(key, frames, order):
-    """Keep the events of an order until a timeout 30 minutes after it was placed, and decide then."""
+    """Keep the events of an order until a timeout 30 minutes after the order, and then decide whether it was paid."""
     decided, kept = order.get if order.exists else (False, "[]")
     if decided:
         return
@@ -28,7 +28,7 @@ def decide(key, frames, order):
     placed_us = min(placed)
     decided_ms = -(-placed_us // 1000) + DECIDE_AFTER_MS
     if decided_ms > order.getCurrentWatermarkMs():
-        order.setTimeoutTimestamp(decided_ms - 1)  # it fires once the watermark is beyond it
+        order.setTimeoutTimestamp(decided_ms - 1)  # the timeout fires once the watermark is past this time
         return
     order.update((True, "[]"))
     if not any(paid and 0 <= at_us - placed_us <= PAY_WITHIN_US for at_us, paid in events):

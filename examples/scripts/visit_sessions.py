@@ -13,7 +13,7 @@ VISIT = "started_us bigint, last_us bigint, views bigint, cents bigint"
 
 
 class Visits(StatefulProcessor):
-    """Joins the page views of a visitor into visits."""
+    """Merges the page views of a visitor into visits."""
 
     def init(self, handle) -> None:
         """Declare the state: the visits that aren't over."""
@@ -21,7 +21,7 @@ class Visits(StatefulProcessor):
         self.open = handle.getListState("open", VISIT)
 
     def handleInputRows(self, key, rows: Iterator[pd.DataFrame], timerValues) -> Iterator[pd.DataFrame]:
-        """Join new page views with the open visits."""
+        """Merge new page views into the open visits."""
         watermark_us = timerValues.getCurrentWatermarkInMs() * 1000
         spans = list(self.open.get())
         for page in rows:

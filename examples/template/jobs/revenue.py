@@ -7,13 +7,13 @@ COLUMNS = "store string, at timestamp, cents bigint"
 
 
 def revenue(payments: DataFrame) -> DataFrame:
-    """Return the revenue of each store by the hour, once payments may be no later than five minutes."""
+    """Return the revenue of each store by the hour, for payments up to five minutes late."""
     hours = payments.withWatermark("at", "5 minutes").groupBy("store", F.window("at", "1 hour"))
     return hours.agg(F.sum("cents").alias("cents"))
 
 
 def main() -> None:
-    """Run the job: payments from Kafka, revenue to a table."""
+    """Read payments from Kafka, and write the revenue to a table."""
     spark = SparkSession.builder.appName("revenue").getOrCreate()
     source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "kafka:9092")
     records = source.option("subscribe", "payments").load()

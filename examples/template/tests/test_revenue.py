@@ -1,4 +1,4 @@
-"""The job gives what the same job gives as a batch, on hundreds of random histories."""
+"""On hundreds of random histories, the job emits the result of the same job as a batch."""
 
 from jobs.revenue import COLUMNS, revenue
 from streamproof import Input, as_batch

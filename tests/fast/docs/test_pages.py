@@ -82,8 +82,8 @@ def test_a_copy_of_a_file_is_the_file() -> None:
     assert [str(block) for block in copies if block.text != text_of(block.notes["copy of"])] == []
 
 
-def test_the_readme_has_at_most_80_lines() -> None:
-    assert len(text_of("README.md").splitlines()) <= 80
+def test_the_readme_has_at_most_70_lines() -> None:
+    assert len(text_of("README.md").splitlines()) <= 70
 
 
 def test_the_pages_have_at_most_220_kb() -> None:
