@@ -9,13 +9,14 @@ This checks a streaming job of your own, over random histories of its input colu
 
 - Checks of a job: `check_job` compares a job with an oracle, and `invariants` compares a job with itself. `upgrade`
   runs a new version on an old checkpoint, and `replay` checks a run in production. `Job` holds the arguments of these
-  four functions for several checks. Each check returns a `JobReport`. `write_report` writes reports as HTML, text, JSON and JUnit XML.
+  four functions for several checks. Each check returns a `JobReport`. `write_report` writes reports as HTML, text,
+  JSON and JUnit XML.
 - Descriptions of a job: `Input` describes an input's columns, and `avro` an Avro payload. `Sink` describes a job that
   writes its result itself, and `Script` an unchanged script.
 - Oracles: the rules of Spark's operators are `session_windows`, `windows`, `drop_duplicates`, `stream_join`,
   `static_join` and `union`. `reference_of` uses one of the twelve operators. `scd1` and `scd2` describe tables of
-  change events. `sql`, `as_batch` and `other_job` run a statement or a job. A function or a class also works as an oracle;
-  `Watermark` tells such a class which rows Spark drops as late.
+  change events. `sql`, `as_batch` and `other_job` run a statement or a job. A function or a class also works as an
+  oracle; `Watermark` tells such a class which rows Spark drops as late.
 - Checks of an operator: `check` checks an operator's Spark implementation, and `assert_holds` checks one law on one
   history.
 - Histories: `Record`, `History`, `parse_history`, `read_history`, and `play`, which runs a history on the reference.
