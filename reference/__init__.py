@@ -1,1 +1,1 @@
-"""The meaning of each operator, in plain Python: the oracle that everything else is checked against."""
+"""The meaning of each operator, in plain Python: the oracle for Spark, DuckDB, Kafka Streams and users' jobs."""

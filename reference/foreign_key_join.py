@@ -1,7 +1,7 @@
-"""Foreign-key joins: each left row refers, by a field of its value, to one right row; the result has the left key.
+"""Foreign-key joins: a field of each left row's value contains the key of a right row; the result has the left key.
 
-Source: KIP-213, "Workflow" and its tables; timestamps and redundant tombstones are as in Kafka Streams.
-Here every message is delivered immediately. `foreign_key_protocol` models messages that may wait.
+Source: KIP-213, "Workflow" and its tables; timestamps and redundant tombstones are as in Kafka Streams. This module
+delivers every message immediately. `foreign_key_protocol` models messages that may wait.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .table_table_join import Latest
 def meaning(join: ForeignKeyJoin, accepted: Iterable[Accepted], clock: int) -> Table:
     """Return the join of the two tables of accepted records, each left row with its right row.
 
-    A row has its right row's timestamp if that changed last, otherwise the later timestamp of both rows.
+    A result has the right record's timestamp if that record arrived last, otherwise the later timestamp of its rows.
     """
     sides: dict[str, dict[Key | None, Latest]] = {"left": {}, "right": {}}
     for index, (record, _) in enumerate(accepted):
@@ -70,7 +70,7 @@ class Direct:
         if new is not None and (join.keeps_null if after is None else join.join == "left"):
             return [Change(key, None, [new, None], record.timestamp)]
         if after is None:
-            # The row is gone, or joins nothing.
+            # The left row is deleted, or has no foreign key.
             not_emitted = before is None and key not in self.shown
         else:
             not_emitted = before in (None, after) and not join.answers_all
@@ -90,10 +90,10 @@ class Direct:
         return [Change(name, None, [left, right] if joins else None, record.timestamp) for name, left in rows]
 
     def advance(self) -> list[Output]:
-        """Return no changes, because time alone changes nothing."""
+        """Return no changes: the clock alone changes no result."""
         return []
 
 
 def Behaviour(join: ForeignKeyJoin, clock: Clock) -> Direct | Protocol:
-    """Return the state machine: with messages if delivery is manual, otherwise without."""
+    """Return the state machine: `Protocol` if delivery is manual, otherwise `Direct`."""
     return Protocol(join, clock) if join.delivery == "manual" else Direct(join, clock)

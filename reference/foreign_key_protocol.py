@@ -1,9 +1,9 @@
-"""The protocol of the foreign-key join, as actors and channels, for messages that may wait.
+"""The foreign-key join as a protocol: two sides send messages, which may wait in channels.
 
-A left change sends subscriptions to right keys. A right key sends responses to subscriptions, and after every change of
-its row. Messages on one route keep their order; different routes overtake each other freely. With manual delivery each
-message waits until a history line delivers it; with immediate delivery none waits.
-Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Changes"; `docs/facts.md`.
+A left change sends subscriptions to right keys. A right key sends responses to subscriptions, and to its subscribers
+after every change of its row. Messages on one route keep their order; messages on different routes may overtake each
+other. With manual delivery each message waits until a history line delivers it; with immediate delivery no message
+waits. Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Changes"; `docs/facts.md`.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Left:
         before, after = self.join.foreign_key_of(old), self.join.foreign_key_of(new)
 
         def ask(foreign_key: Key, instruction: Instruction) -> Subscription:
-            silent = instruction is Instruction.DELETE_KEY_NO_PROPAGATE  # without a response no hash is compared
+            silent = instruction is Instruction.DELETE_KEY_NO_PROPAGATE  # no response, so no hash to compare
             return Subscription(foreign_key, key, None if silent else digest_of(new), instruction, timestamp)
 
         if after is None:
@@ -107,11 +107,11 @@ class Left:
         ], []
 
     def _owes_an_answer(self, key: Key, new: Value) -> bool:
-        # Without a right key nothing responds, so a protocol with a response to every change responds here.
+        # Without a foreign key no right key responds, so the left side emits the response that every change must get.
         return self.join.answers_all and (key in self.shown or (new is not None and self.join.keeps_null))
 
     def receive(self, response: Response) -> list[Change]:
-        """Join a response with the present left row; ignore a stale response, which refers to another left value."""
+        """Join a response with the current left row; ignore a stale response, which refers to an earlier left value."""
         if digest_of(self.table.get(response.key)) != response.digest:
             return []
         return self._emit(response.key, response.value, response.timestamp)
@@ -154,7 +154,7 @@ class Right:
         return [Response(foreign_key, key, digest, None, timestamp)] if propagate else []
 
     def change(self, foreign_key: Key, value: Value, timestamp: int) -> list[Response]:
-        """Change a row; return the responses to its subscribers, in the order of their keys.
+        """Change a row; return the responses to its subscribers, in the order of the left keys.
 
         Args:
             foreign_key: The right key.
@@ -169,7 +169,7 @@ class Right:
 
 
 class Protocol:
-    """Both sides, and the channels between them."""
+    """The state machine with messages: both sides of the join, and the channels between them."""
 
     def __init__(self, join: ForeignKeyJoin, clock: Clock) -> None:
         self.join = join
@@ -179,7 +179,7 @@ class Protocol:
         self.waiting: dict[Route, deque[Subscription | Response]] = {}  # without empty routes
 
     def arrive(self, record: Record) -> list[Output]:
-        """Change a row; with manual delivery its messages wait in their channels."""
+        """Change a row; with manual delivery the resulting messages wait in their channels."""
         if record.key is None:
             return [Dropped(None, "null key")]
         self.clock.observe(record.timestamp)
@@ -225,5 +225,5 @@ class Protocol:
             self.waiting.setdefault(route, deque()).append(message)
 
     def advance(self) -> list[Output]:
-        """Return no changes, because time alone changes nothing."""
+        """Return no changes: the clock alone changes no result."""
         return []

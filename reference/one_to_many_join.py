@@ -1,6 +1,6 @@
 """One-to-many joins: the first design of KIP-213, by a range scan over a combined key.
 
-Every left row is sent to its right key, and stored under both keys. The result has both keys too, as a JSON array.
+The join stores every left row under its foreign key and its left key. A result's key is a JSON array of both keys.
 Source: KIP-213, "Jan Filipiak's Original Proposal", "Algorithm" and "Step by Step".
 """
 
@@ -16,7 +16,7 @@ from .table_table_join import Latest, joined_tables, table_of
 
 
 def combined(foreign_key: Key | None, key: Key) -> Key:
-    """Return the key of a result: `["A2", "B0"]`."""
+    """Return the key of a result, from the foreign key and the left key: `["A2", "B0"]`."""
     return json.dumps([foreign_key, key], ensure_ascii=False)
 
 
@@ -48,7 +48,7 @@ class Behaviour:
         self.rows: dict[tuple[Key | None, Key], tuple[Value, int]] = {}  # by (right key, left key)
 
     def arrive(self, record: Record) -> list[Output]:
-        """Change a row: a left row is sent to its right key, a right row scans the range of its key."""
+        """Change a row: a left row looks up its right row; a right row finds its left rows by a range scan."""
         if record.key is None:
             return [Dropped(None, "null key")]
         self.clock.observe(record.timestamp)
@@ -86,5 +86,5 @@ class Behaviour:
         return Change(combined(foreign_key, key), None, [left, right] if joins else None, max(timestamp, stamp))
 
     def advance(self) -> list[Output]:
-        """Return no changes, because time alone changes nothing."""
+        """Return no changes: the clock alone changes no result."""
         return []

@@ -1,7 +1,7 @@
-"""Range aggregates: each record's aggregate over its key's records in a range of time before it.
+"""Range aggregates: for each record, the aggregate of its key's records in a range of time that ends at the record.
 
-Source: Samza's window operator, "Windowed Aggregation": `OVER (ORDER BY time RANGE … PRECEDING)`. A stream has no key
-that could update an earlier result, so each record has one result, from the records so far.
+Source: Samza's window operator, "Windowed Aggregation": `OVER (ORDER BY time RANGE … PRECEDING)`. Later records don't
+update a result, so each record has one result, from the records that have arrived.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def meaning(ranges: RangeAggregate, accepted: Iterable[Accepted], clock: int) ->
 
 
 def _answer(ranges: RangeAggregate, record: Record, arrived: Iterable[Record]) -> Change:
-    """The aggregate of a record's range, in order of timestamp and then of arrival."""
+    """Return the aggregate of the values in a record's range, ordered by timestamp and then by arrival."""
     assert record.key is not None
     earliest = record.timestamp - ranges.preceding_ms
     inside = [other for other in arrived if other.key == record.key and earliest <= other.timestamp <= record.timestamp]
@@ -30,7 +30,7 @@ def _answer(ranges: RangeAggregate, record: Record, arrived: Iterable[Record]) -
 
 
 class Behaviour:
-    """The state machine: it stores every record of a key, because the range of a late record may contain it."""
+    """The state machine: stores every record, because the range of a late record may contain any earlier record."""
 
     def __init__(self, ranges: RangeAggregate, clock: Clock) -> None:
         self.ranges = ranges
@@ -46,5 +46,5 @@ class Behaviour:
         return [_answer(self.ranges, record, self.records[record.key])]
 
     def advance(self) -> list[Output]:
-        """Return no changes, because time alone changes nothing."""
+        """Return no changes: the clock alone changes no result."""
         return []

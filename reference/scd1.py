@@ -1,8 +1,9 @@
 """Slowly changing dimensions of type 1: the newest version of each row, from change events.
 
 Source: Kimball, "The Data Warehouse Toolkit", type 1; order and deletes as in AUTO CDC of Spark's Declarative
-Pipelines. The table is a function of the set of events: their order of arrival, repeats and batches have no effect.
-The sources don't cover events of equal sequence that differ: they are refused, unless `ties` orders them.
+Pipelines. The table is a function of the set of events: arrival order, repeated events and batches have no effect. The
+sources don't define the result of different events with equal sequence: this model refuses them, unless `ties` orders
+them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def meaning(changes: Scd1, accepted: Iterable[Accepted], clock: int) -> Table:
 
 
 def current(events: Iterable[Event]) -> dict[Any, Event]:
-    """Return the newest event of each key, without the keys that it deletes.
+    """Return the newest event of each key, except for keys whose newest event is a delete.
 
     Raises:
         BadInput: The newest events of a key differ, and have the same sequence and order.
@@ -44,7 +45,7 @@ class Behaviour:
         self.newest: dict[Key, Event] = {}
 
     def arrive(self, record: Record) -> list[Output]:
-        """Store an event if it is the newest of its key, and emit the row if it has changed."""
+        """Store an event if it is the newest of its key, and emit its row, or a tombstone if it deletes a row."""
         if record.key is None:
             return [Dropped(None, "null key")]
         self.clock.observe(record.timestamp)
@@ -60,7 +61,7 @@ class Behaviour:
         return [Change(record.key, None, newest.value, newest.sequence)]
 
     def advance(self) -> list[Output]:
-        """Forget the tombstones that are older than every acceptable event; time alone changes no row."""
+        """Forget the tombstones older than any event that can still be accepted; the clock alone changes no row."""
         edge = self.changes.edge(self.clock.now)
         self.newest = {key: one for key, one in self.newest.items() if one.row is not None or one.sequence >= edge}
         return []

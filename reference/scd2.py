@@ -1,7 +1,7 @@
 """Slowly changing dimensions of type 2: every version of each row with its interval, from change events.
 
 Source: Kimball, "The Data Warehouse Toolkit", type 2; order, deletes and tracked columns as in AUTO CDC of Spark's
-Declarative Pipelines. The table is a function of the set of events: their order of arrival, repeats and batches have no
+Declarative Pipelines. The table is a function of the set of events: arrival order, repeated events and batches have no
 effect. A version is valid from the sequence of its first event (inclusive) to the sequence of the next version or
 delete (exclusive). The current version ends at `OPEN`. Only one of several events of equal sequence counts, so no
 version is empty.
@@ -19,7 +19,7 @@ from .definitions.changes import OPEN, Event, Kept, Scd2, decisive
 
 
 class Version(NamedTuple):
-    """A version of a row, from the sequence `start` to `end` (exclusive); None if it is current."""
+    """A version of a row, from the sequence `start` to `end` (exclusive); the current version has the end None."""
 
     start: Any
     end: Any
@@ -43,7 +43,7 @@ def versions(events: Iterable[Event], tracked: Callable[[Kept], Any]) -> dict[An
 
     Args:
         events: The events.
-        tracked: Returns the part of a row that is constant within a version; a version shows its newest row.
+        tracked: Returns the part of a row that is constant within a version; a version contains its newest row.
 
     Raises:
         BadInput: Events of a key differ, and have the same sequence and order.
@@ -91,9 +91,9 @@ class Behaviour:
         return [*gone, *(Change(*row, one.row.value, one.start) for row, one in new.items())]
 
     def rows(self, key: Key) -> dict[TableKey, Version]:
-        """Return the versions of a key by the table's rows."""
+        """Return the versions of a key, by their table keys (key and interval)."""
         return _rows(versions(self.events[key], self.changes.tracked))
 
     def advance(self) -> list[Output]:
-        """Return no changes, because time alone changes nothing."""
+        """Return no changes: the clock alone changes no result."""
         return []

@@ -14,7 +14,7 @@ MIN_SEGMENT_INTERVAL_MS = 60_000
 
 
 class Session(NamedTuple):
-    """A session and its aggregate; both bounds are record timestamps (ms). The order is by end, then start."""
+    """A session and its aggregate; both bounds are record timestamps (ms). Sessions sort by end, then start."""
 
     end: int
     start: int
@@ -27,10 +27,10 @@ class Session(NamedTuple):
 
 
 class SessionStore:
-    """Sessions by key, segmented by end time, so that a whole segment is forgotten at once.
+    """Sessions by key, in segments of end time; a segment expires as a whole.
 
-    The retention is a lower bound: a session is stored at least `retention_ms` past its end, and at most one segment
-    longer. A segment covers `max(retention_ms // (segments - 1), minimum_interval_ms)` ms.
+    The retention is a lower bound: a session is stored for at least `retention_ms` after its end, and at most one
+    segment longer. A segment covers `max(retention_ms // (segments - 1), minimum_interval_ms)` ms.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class SessionStore:
         return True
 
     def remove(self, key: Key, session: Session) -> None:
-        """Forget the session of that window, if any."""
+        """Forget the stored session with the same window, if any."""
         if (session.end, session.start) in self.sessions.get(key, ()):
             self.segments[session.end // self.interval_ms].remove((key, session.end, session.start))
             self._forget(key, session.end, session.start)

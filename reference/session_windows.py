@@ -1,8 +1,9 @@
 """Session windows: records of a key at most one gap apart share a session.
 
-Source: KIP-94 ("Proposed Changes", "Late arriving data"); a merge's tombstones are ordered as in Kafka Streams.
-KIP-94 doesn't say it, but a closed session (end < clock - gap - grace) is final, and nothing merges with it. So a
-record that joins an open session (`late` is `merged`) may lie within a closed session: gap 1, grace 1, a@0 a@3 a@1 a@0.
+Source: KIP-94 ("Proposed Changes", "Late arriving data"); a merge's tombstones are ordered as in Kafka Streams. A
+closed session (end < clock - gap - grace) is final: no record merges with it. KIP-94 doesn't define this case. A record
+that joins an open session (`late` is `merged`) may thus lie within a closed session, as in a@0 a@3 a@1 a@0 with gap 1
+and grace 1.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from .session_store import Session, SessionStore
 def meaning(windows: SessionWindows, accepted: Iterable[Accepted], clock: int) -> Table:
     """Return the table of the accepted records at a clock time (ms); the order of arrival has no effect.
 
-    Whenever the clock moves, the sessions that it has closed are final. All other records form islands: in time order,
-    neighbours are at most the gap apart.
+    A session that the clock has closed is final. The records of other sessions form islands: in time order, neighbours
+    are at most one gap apart.
     """
     table: Table = {}
     by_key: dict[Key | None, list[Accepted]] = defaultdict(list)
@@ -39,7 +40,7 @@ def meaning(windows: SessionWindows, accepted: Iterable[Accepted], clock: int) -
 
 
 class Clocked(Protocol):
-    """A record, and the clock when it arrived (ms)."""
+    """A record, and the clock's time at its arrival (ms)."""
 
     @property
     def record(self) -> Record:
@@ -93,7 +94,7 @@ class Behaviour:
         self.open: list[tuple[int, Key, int]] = []  # (end, key, start) of sessions still to emit, if emit is close
 
     def arrive(self, record: Record) -> list[Output]:
-        """Merge the open sessions within the gap of a record, add it, and emit the new session."""
+        """Merge the open sessions within the gap of a record, add the record, and emit the new session."""
         if record.key is None:
             return [Dropped(None, "null key")]
         before = self.clock.now

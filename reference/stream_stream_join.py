@@ -1,7 +1,7 @@
 """Stream-stream joins: records of two streams with the same key, within time bounds, are joined in pairs.
 
 Source: Kafka Streams Join Semantics, "KStream-KStream Join", "Output of Join"; Samza's window operator, "Stream-Stream
-Join"; unmatched rows are ordered as in Kafka Streams. The definition decides when an unmatched row is emitted.
+Join"; unmatched rows are ordered as in Kafka Streams. The option `emit` decides when an unmatched row is emitted.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Buffered:
 
 
 class Behaviour:
-    """The state machine: a record is stored as long as a record of the other stream can still find it."""
+    """The state machine: stores a record as long as a record of the other stream can still join it."""
 
     def __init__(self, join: StreamStreamJoin, clock: Clock) -> None:
         self.join = join
@@ -88,7 +88,7 @@ class Behaviour:
 
         others = self.buffers["right" if record.input == "left" else "left"][record.key]
         partners = [row for row in others if _matches(join, record, row.record, self.clock.now)]
-        if record.input == "right" or join.right_drives:  # otherwise no record looks up left rows
+        if record.input == "right" or join.right_drives:  # else left rows are never looked up
             self.buffers[record.input][record.key].append(Buffered(record, matched=bool(partners)))
         if record.input == "right" and not join.right_drives:
             return emitted
@@ -100,7 +100,7 @@ class Behaviour:
         return emitted
 
     def advance(self) -> list[Output]:
-        """Forget the rows that can find no partner any more, and emit the unmatched rows (emit `close`)."""
+        """Forget the rows that can't find a partner any more; if emit is `close`, emit those that never found one."""
         closed: list[Record] = []
         for side, buffer in self.buffers.items():
             edge = self.join.close_edge(side, self.clock.now)

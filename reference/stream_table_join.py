@@ -1,7 +1,7 @@
-"""Stream-table joins: each record of a stream looks up the present row of its key in a table.
+"""Stream-table joins: each record of a stream looks up the current row of its key in a table.
 
-Source: Kafka Streams Join Semantics, "KStream-KTable Joins": only stream records emit results, so the order of arrival
-decides.
+Source: Kafka Streams Join Semantics, "KStream-KTable Joins": only stream records emit results, so the results depend on
+the order of arrival.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .definitions.joins import StreamTableJoin
 
 
 def meaning(join: StreamTableJoin, accepted: Iterable[Accepted], clock: int) -> Bag:
-    """Return the bag of the results: each stream record with the table's row of its key at its arrival."""
+    """Return the bag of the results: each stream record, with the row of its key in the table at its arrival."""
     records = [record for record, _ in accepted]
     answers = []
     for index, record in enumerate(records):
@@ -57,5 +57,5 @@ class Behaviour:
         return [Change(record.key, None, [record.value, row], record.timestamp)]
 
     def advance(self) -> list[Output]:
-        """Return no changes, because time alone changes nothing."""
+        """Return no changes: the clock alone changes no result."""
         return []

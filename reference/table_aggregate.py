@@ -15,7 +15,7 @@ from .definitions.aggregates import TableAggregate
 
 
 def meaning(groups: TableAggregate, accepted: Iterable[Accepted], clock: int) -> Table:
-    """Return the aggregate of each group that ever had a row; its rows are ordered by their last change."""
+    """Return the aggregate of each group that ever had a row; a group's rows are in the order of their last change."""
     rows: dict[Key | None, Value] = {}
     touched: dict[Key, int] = defaultdict(int)
     for record, _ in accepted:
@@ -65,5 +65,5 @@ class Behaviour:
         return emitted
 
     def advance(self) -> list[Output]:
-        """Return no changes, because time alone changes nothing."""
+        """Return no changes: the clock alone changes no result."""
         return []

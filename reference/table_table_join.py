@@ -67,8 +67,8 @@ class TableJoin:
         Args:
             side: `left` or `right`.
             row: The row's key and window.
-            value: Its new value; None deletes it.
-            timestamp: Change a row; the last arrival counts, regardless of its timestamp.
+            value: The row's new value; None deletes the row.
+            timestamp: The timestamp of the change (ms).
         """
         own, others = self.tables[side], self.tables["right" if side == "left" else "left"]
         old, other = own.pop(row, None), others.get(row)
@@ -88,7 +88,7 @@ class TableJoin:
 
 
 class Behaviour:
-    """The state machine: its state is both tables, and a change of either emits the joined row."""
+    """The state machine: its state is both tables, and a change of either table emits the joined row."""
 
     def __init__(self, join: TableTableJoin, clock: Clock) -> None:
         self.clock = clock
@@ -102,5 +102,5 @@ class Behaviour:
         return [*self.tables.change(record.input, (record.key, None), record.value, record.timestamp)]
 
     def advance(self) -> list[Output]:
-        """Return no changes, because time alone changes nothing."""
+        """Return no changes: the clock alone changes no result."""
         return []

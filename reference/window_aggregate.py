@@ -1,8 +1,8 @@
 """Samza's stateful window operator: fixed windows by time or by number of messages, and sessions.
 
-Source: Samza's window operator (SAMZA-552), `process` and `refresh`: a message is added to all windows that include it,
-which are then pending. A pending window is emitted when it is complete or due by the early-emission policy. A complete
-window is emitted again for a late message if the late-arrival policy is `update`.
+Source: Samza's window operator (SAMZA-552), `process` and `refresh`: a message is added to all windows that contain it,
+and makes them pending. A pending window is emitted when it is complete, or when the early-emission policy says so. If
+the late-arrival policy is `update`, a complete window is emitted again for a late message.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ class Filled:
 
     @property
     def not_emitted(self) -> list[Message]:
-        """The messages for which the window is pending."""
+        """The messages that the window has not emitted; the window is pending if there are any."""
         name = self.name
         return [message for message in self.messages if name not in message.emitted_by]
 
     def is_complete(self, clock: int) -> bool:
-        """Return whether the window has reached its size at that clock (ms)."""
+        """Return whether the window is complete at a clock time (ms): by message count, end or session gap."""
         if self.windows.unit == "tuple":
             return len(self.messages) == self.windows.size
         return self.window[1] < clock - self.windows.size if self.name is None else self.window[1] <= clock
 
     def is_over(self, clock: int) -> bool:
-        """Return whether the window has been complete for longer than the retention at that clock (ms)."""
+        """Return whether the window has been complete for longer than the retention at a clock time (ms)."""
         retention_ms = self.windows.retention_ms
         if self.windows.unit == "ms" or retention_ms == 0:
             return self.is_complete(clock - retention_ms)
@@ -105,7 +105,8 @@ def meaning(windows: WindowAggregate, accepted: Iterable[Accepted], clock: int) 
     """Return the emitted aggregates of the windows at a clock time (ms), or their emitted messages.
 
     A fixed window's output depends on its own messages alone; sessions merge, so their output depends on all messages
-    of their key. Earlier output is found by recomputing the windows at each message from the messages before it.
+    of their key. To find earlier output, this function recomputes the windows at each message from the messages before
+    it.
     """
     emitted: list[Change] = []
     rows: list[Change | None] = []

@@ -20,8 +20,8 @@ from .table_table_join import Latest, TableJoin, joined_tables
 def meaning(table: WindowedTable, accepted: Iterable[Accepted], clock: int) -> Table | Bag:
     """Return the result of the accepted records at a clock time (ms): the windows' aggregates, joined.
 
-    A stream result contains every change of that table, by a record or by the clock passing an end. Only records of its
-    key change a row.
+    A stream result contains every change of the joined table, by a record or when the clock passes a window's end. Only
+    records of a row's key change the row.
     """
     taken = list(accepted)
     if not table.is_stream:
@@ -169,7 +169,7 @@ class Behaviour:
         return [output for _, closed in sorted(ends.items()) for output in self._emit(closed)]
 
     def _emit(self, rows: Iterable[tuple[str, TableKey]]) -> list[Output]:
-        """Pass rows of the aggregates on to the join; a result row that both change is emitted once."""
+        """Pass rows of the aggregates on to the join, and emit each changed result row once."""
         emitted: dict[TableKey, Change] = {}
         for side, row in rows:
             at = self.sides[side].emitted[row]

@@ -1,1 +1,3 @@
-"""Parts that all reference models share: records, histories, clocks, errors, and the play of a history."""
+"""Shared modules of the reference models: records, histories, clocks, errors, and `play`, which runs a history on a
+model.
+"""

@@ -1,6 +1,6 @@
-"""Clocks decide which records are late. Each operator is given a clock.
+"""Clocks decide which records are late. Each operator reads the time from a single clock.
 
-Timestamps are never negative. A clock that has seen nothing is at 0: nothing is late, and nothing closes.
+Timestamps are never negative. A new clock is at 0: no record is late, and no window closes.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from .errors import BadInput
 
 
 class Clock(Protocol):
-    """The clock of an operator, or of `play`; `now` is its current time (ms)."""
+    """An event-time clock; `now` is the clock's current time (ms)."""
 
     now: int
 
     def observe(self, timestamp: int) -> None:
-        """Observe a record, or a clock advance, at this timestamp (ms)."""
+        """Observe the timestamp (ms) of a record or of a clock advance."""
 
     def cut(self) -> None:
         """Observe the end of a micro-batch."""
@@ -29,15 +29,15 @@ class StreamTime:
         self.now = 0
 
     def observe(self, timestamp: int) -> None:
-        """Move with every record."""
+        """Advance to the timestamp (ms) if it is later than `now`."""
         self.now = max(self.now, timestamp)
 
     def cut(self) -> None:
-        """Do nothing: stream time knows no batches."""
+        """Do nothing: stream time doesn't depend on batches."""
 
 
 class BatchClock:
-    """Spark's clock: the watermark without delay, which is the largest timestamp of earlier batches."""
+    """Spark's clock: a watermark with delay 0, which is the largest timestamp of earlier batches."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -48,7 +48,7 @@ class BatchClock:
         self.largest = max(self.largest, timestamp)
 
     def cut(self) -> None:
-        """Move to the largest timestamp of the batches so far."""
+        """Advance to the largest timestamp of all batches so far."""
         self.now = self.largest
 
 

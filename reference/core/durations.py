@@ -1,7 +1,7 @@
 """Durations as Spark's SQL writes them, such as "1 hour 30 minutes".
 
-Source: `IntervalUtils.stringToInterval`, which defines these units and signs. Months and years have no fixed length:
-Spark's windows (`TimeWindow.parseExpression`) and this module refuse them.
+Source: `IntervalUtils.stringToInterval`, which defines the units and signs. Like Spark's windows
+(`TimeWindow.parseExpression`), this module refuses months and years, which have no fixed length.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ UNITS_US = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
-"""The microseconds of each unit of fixed length, by its singular name."""
+"""The length (microseconds) of each unit, by the unit's singular name."""
 LONGEST_DAYS = 3_650
-"""The longest duration (days). Python and Spark can still represent a history's times plus several such durations."""
+"""The longest duration (days): Python and Spark can represent a history's times plus several of these durations."""
 _TERM = re.compile(r"\s*([+-]?)\s*(\d+(?:\.\d{0,9})?|\.\d{1,9})\s+([a-z]+)(?=\s|$)", re.IGNORECASE)
 _REMEDY = 'write it as "10 minutes", "1 hour 30 minutes" or "250 milliseconds", or give a timedelta'
 

@@ -10,15 +10,16 @@ from contextlib import contextmanager
 from types import ModuleType
 
 PUBLIC = __name__.partition(".")[0]
-"""The module that users import the errors from, and that tracebacks show."""
+"""The module from which users import the errors; tracebacks show this module's name."""
 
 
 class StreamproofError(Exception):
-    """An error that keeps streamproof from running; the command line prints it and exits 3.
+    """An error that keeps streamproof from running; the command line prints the message and exits with code 3.
 
     Attributes:
         message: The error, in one line.
-        details: Further lines, such as a counterexample that couldn't be saved on a full disk; empty for none.
+        details: Further lines of the message, such as a counterexample that couldn't be saved on a full disk; empty by
+            default.
     """
 
     __module__ = PUBLIC
@@ -35,7 +36,7 @@ class BadInput(StreamproofError):
 
 
 class MissingTool(StreamproofError):
-    """A tool that isn't installed: the message names the tool and the command that installs it."""
+    """A required tool isn't installed: the message names the tool and the command that installs it."""
 
     __module__ = PUBLIC
 
@@ -46,7 +47,7 @@ def install_command(extra: str) -> str:
 
 
 def missing_spark(error: BaseException) -> MissingTool | None:
-    """Return an error that says how to install PySpark if an import failed for lack of PySpark; else None."""
+    """Return an error that says how to install PySpark, if `error` is a failed import of PySpark; otherwise None."""
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in ("pyspark", "py4j"):
         return MissingTool(f"this needs PySpark, which isn't installed: {install_command('spark')}")
     return None
@@ -54,7 +55,7 @@ def missing_spark(error: BaseException) -> MissingTool | None:
 
 @contextmanager
 def needing_spark() -> Iterator[None]:
-    """If an import in the block fails for lack of PySpark, raise an error that names the extra to install.
+    """If PySpark can't be imported in the block, raise an error that says how to install PySpark.
 
     Raises:
         MissingTool: PySpark isn't installed.

@@ -1,4 +1,6 @@
-"""Read users' text files. Endless files, devices and other formats are refused, and the error names them."""
+"""Read users' text files. Devices, files that are too large and binary formats are refused with an error that names the
+file.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ MAGIC = {
     b"PAR1": "parquet",
     b"SQLite format 3\x00": "SQLite",
 }
-"""The first bytes of binary formats."""
+"""The names of binary formats, by the first bytes of their files."""
 _UNPACK = {"gzip": "gunzip", "Zstandard": "unzstd", "zip": "unzip", "bzip2": "bunzip2", "xz": "unxz"}
 
 
@@ -31,7 +33,8 @@ def read_text(path: Path, largest_mb: int = LARGEST_MB) -> str:
         largest_mb: The largest size (MB of 2^20 bytes).
 
     Raises:
-        BadInput: The file is unreadable, a device, too large, in another format or not UTF-8; the message names it.
+        BadInput: The file is unreadable, a device, too large, in a binary format or not UTF-8; the message names the
+            file.
     """
     try:
         return read_content(path, largest_mb).decode("utf-8-sig")
@@ -47,7 +50,7 @@ def read_content(path: Path, largest_mb: int = LARGEST_MB) -> bytes:
         largest_mb: The largest size (MB of 2^20 bytes).
 
     Raises:
-        BadInput: The file is unreadable, a device, too large or in another format; the message names it.
+        BadInput: The file is unreadable, a device, too large or in a binary format; the message names the file.
     """
     largest = largest_mb << 20
     try:

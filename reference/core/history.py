@@ -1,4 +1,4 @@
-"""Histories: records in arrival order, with cuts between micro-batches. Any program can write them as files.
+"""Histories: records in arrival order, with cuts between micro-batches. Any program can write a history as a file.
 
 A file is JSON Lines in UTF-8. Its first line contains the operator, its options and its clock. Each other line is a
 record, a clock advance (`heartbeat`), a delivery or a cut.
@@ -23,7 +23,7 @@ from .records import Record
 
 
 class ClockAdvance(NamedTuple):
-    """Moves the clock like a record at `timestamp` (ms); in a file: `{"heartbeat": 10}`."""
+    """An advance of the clock to `timestamp` (ms) without a record; in a history file: `{"heartbeat": 10}`."""
 
     timestamp: int
 
@@ -33,7 +33,7 @@ class Cut(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """Delivers the oldest waiting message of a route, where the operator's delivery is manual."""
+    """The delivery of the oldest message that waits on a route of a foreign-key join with manual delivery."""
 
     channel: str
     foreign_key: str
@@ -43,7 +43,7 @@ class Delivery(NamedTuple):
 Line: TypeAlias = Record | ClockAdvance | Cut | Delivery
 CUT = Cut()
 ROUTES = {"subscription": ("foreign_key",), "response": ("foreign_key", "key")}
-"""The fields that identify a route, by channel."""
+"""The fields of a delivery that identify a route, by channel."""
 LARGEST_TIMESTAMP_MS = 253_402_300_799_999
 """The end of the year 9999, the latest time that Spark's Python workers can represent."""
 
@@ -58,7 +58,7 @@ class History:
         lines: Records, clock advances, deliveries and cuts, in order of arrival.
         clock: `stream_time` or `batch`.
         name: The history's name in reports: the file's name without its extension.
-        numbers: The line numbers in the history's file, if it was read from a file.
+        numbers: The number of each line in the history's file; empty if the history wasn't read from a file.
     """
 
     operator: str
@@ -70,17 +70,17 @@ class History:
 
     @property
     def records(self) -> list[Record]:
-        """The records alone, in order of arrival."""
+        """The records among the lines, in order of arrival."""
         return [line for line in self.lines if isinstance(line, Record)]
 
     @property
     def has_schedule(self) -> bool:
-        """Return whether messages wait until a line delivers them."""
+        """Return whether the join's messages wait until a `Delivery` delivers them."""
         return self.options.get("delivery") == "manual"
 
     @property
     def batches(self) -> list[list[Line]]:
-        """The lines between cuts; n cuts make n + 1 batches."""
+        """The lines of each micro-batch, without the cuts; n cuts make n + 1 batches."""
         batches: list[list[Line]] = [[]]
         for line in self.lines:
             if isinstance(line, Cut):
@@ -90,17 +90,17 @@ class History:
         return batches
 
     def with_lines(self, lines: Iterable[Line]) -> History:
-        """Return this history with other lines."""
+        """Return a copy of this history with the given lines."""
         return replace(self, lines=tuple(lines), numbers=())
 
     def location(self, index: int) -> str:
-        """Return the place of a line (from 0), for messages: `history: line 3`, or the number of the arrival."""
+        """Return the location of a line, for messages: `history: line 3`, or `history: arrival 2` without a file."""
         if self.numbers:
             return f"{self.name}: line {self.numbers[index]}"
         return f"{self.name}: arrival {sum(not isinstance(line, Cut) for line in self.lines[:index])}"
 
     def to_text(self) -> str:
-        """Return the text of the history's file; `parse_history` reads it back."""
+        """Return the history as the text of a history file; `parse_history` is the inverse."""
         header: dict[str, Any] = {"operator": self.operator, "options": dict(self.options)}
         if self.clock != "stream_time":
             header["clock"] = self.clock
@@ -153,7 +153,7 @@ def parse_history(text: str, name: str = "history", source: str = "history") -> 
 
 
 def read_object(text: str, source: str, number: int) -> dict[str, Any]:
-    """Read a JSON object from one line of JSON Lines, as strictly as in a history file.
+    """Parse one line of JSON Lines into an object, by the strict rules of history files.
 
     Args:
         text: The line.
@@ -167,7 +167,7 @@ def read_object(text: str, source: str, number: int) -> dict[str, Any]:
 
 
 class _Reader:
-    """Converts the objects of a file to lines; every error names its line."""
+    """Parses the lines of a history file; every error names the line's number."""
 
     def __init__(self, source: str) -> None:
         self.source = source

@@ -1,4 +1,4 @@
-"""Operators: the parts of a reference model, and the models by name."""
+"""Operators of the reference: the interfaces of a model, and all models by name."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from .records import Accepted, Bag, Output, Record, Table, bag, fold
 
 
 class Behaviour(Protocol):
-    """The state machine of an operator: it processes one arrival at a time and emits changes.
+    """The state machine of an operator: processes one record at a time, and emits changes.
 
-    It is made from a definition and a clock, and holds all its state. It never looks at batches, and reads the time
-    only from `clock.now`.
+    A behaviour is made from a definition and a clock, and contains the operator's whole state. A behaviour doesn't see
+    batches, and reads the time only from `clock.now`.
     """
 
     def arrive(self, record: Record) -> list[Output]:
-        """Process a record: return its changes, and last a `Dropped` if the record isn't accepted.
+        """Process a record; return the changes, with a `Dropped` at the end if the operator doesn't accept the record.
 
         The behaviour calls `clock.observe(record.timestamp)` itself, because some dropped records don't move the clock.
 
@@ -49,7 +49,7 @@ class Behaviour(Protocol):
         ...
 
     def advance(self) -> list[Output]:
-        """Emit the results that the clock has closed since the last call: after a clock advance, a cut, or the end."""
+        """Emit the results that the clock has closed since the last call."""
         ...
 
 
@@ -57,15 +57,14 @@ class Meaning(Protocol):
     """The meaning of an operator: a pure function of the records that its behaviour accepted."""
 
     def __call__(self, definition: Any, accepted: Iterable[Accepted], clock: int, /) -> Table | Bag:
-        """Return the table, or, if the result is a stream, the bag of its results.
+        """Return the resulting table, or the bag of all results if the result is a stream.
 
-        The first law of every operator: at the end of each batch, the folded changelog of the behaviour equals this
-        table.
+        First law of every operator: at the end of each batch, the folded changelog of the behaviour equals this table.
 
         Args:
             definition: The operator's options.
             accepted: The accepted records in order of arrival, each with the clock's time at its arrival (ms).
-            clock: The clock's time at the end (ms), for operators that time closes.
+            clock: The clock's time at the end (ms), which closes windows and unmatched rows.
         """
         ...
 
@@ -75,7 +74,7 @@ class Operator:
     """An operator of the reference: its name, options, behaviour and meaning. Also called a *model*.
 
     Attributes:
-        name: The operator's name, the same everywhere.
+        name: The operator's name, which is also its module's name.
         definition: The class of the operator's options, a frozen dataclass that validates them.
         behaviour: Returns the state machine for a definition and a clock.
         meaning: Computes the table that equals the folded changelog of the behaviour.

@@ -1,4 +1,4 @@
-"""Play a history on a behaviour; each output is labelled with its arrival and its batch."""
+"""Run a history on a behaviour, and label each output with its arrival and batch."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from .records import Accepted, Bag, Dropped, Output, Record, Table
 class Entry(NamedTuple):
     """An output, with the arrival and the batch that caused it.
 
-    A cut's output belongs to the next batch, and to its first arrival, if any. Output at the end of the history belongs
-    to the last batch and the last arrival. Arrival and batch are counted from 0.
+    Output that a cut causes belongs to the next batch and the next arrival, or to the last arrival if none follows.
+    Output at the end of the history belongs to the last batch and the last arrival. Arrivals and batches are numbered
+    from 0.
     """
 
     arrival: int
@@ -29,14 +30,15 @@ class Entry(NamedTuple):
 
 @dataclass
 class Played:
-    """The output of a behaviour for a history, and the records that it accepted.
+    """The output of a behaviour for a history, and the records that the behaviour accepted.
 
     Attributes:
         definition: The operator's definition, from the history.
         entries: Every output in order.
         accepted: The accepted records in order of arrival, each with the clock's time at its arrival (ms).
         clock: The clock's time at the end (ms).
-        steps: The numbers of outputs and of accepted records after each batch, and the clock's time then (ms).
+        steps: For the end of each batch: the number of outputs so far, the number of accepted records, the clock's time
+            (ms).
     """
 
     definition: Definition
@@ -52,7 +54,7 @@ class Played:
 
 
 def play(history: History, behaviour: Callable[[Any, Clock], Behaviour] | None = None) -> Played:
-    """Play a history on the behaviour of its operator, or on a behaviour made from a definition and a clock.
+    """Run a history on its operator's behaviour, or on the state machine that `behaviour` makes.
 
     Raises:
         BadInput: The options or an arrival are invalid; the message names the line.
@@ -100,7 +102,7 @@ def play(history: History, behaviour: Callable[[Any, Clock], Behaviour] | None =
 
 
 def deliver(machine: Behaviour, delivery: Delivery) -> list[Output]:
-    """Deliver the oldest message of a route.
+    """Deliver the oldest message that waits on a route, and return the outputs.
 
     Raises:
         BadInput: No message waits on the route, or the behaviour has no channels.

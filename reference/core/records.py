@@ -16,7 +16,7 @@ TableKey: TypeAlias = tuple[Key | None, Window | None]
 
 
 class Record(NamedTuple):
-    """A record on a named input. On a table's input a null value is a tombstone."""
+    """A record on a named input. On an input that is a table, a null value is a tombstone."""
 
     input: str
     key: Key | None
@@ -25,7 +25,7 @@ class Record(NamedTuple):
 
 
 class Change(NamedTuple):
-    """An entry of a changelog: a value, or a tombstone (value None), for a key and its window.
+    """An entry of a changelog: a value, or a tombstone (value None), for a key and (None without windows) a window.
 
     The key is None only for operators that accept records without a key.
     """

@@ -1,6 +1,6 @@
 """Aggregates in KIP-94's form: an initializer, an aggregator and a session merger.
 
-The named aggregates are defined here in Python and Spark SQL. DuckDB's forms are beside its SQL statements.
+This module defines the named aggregates in Python and Spark SQL. The operators' SQL files define them for DuckDB.
 Source: KIP-94, "Public Interfaces" (`aggregate`, `reduce`, `count`, `SessionMerger`).
 """
 
@@ -82,7 +82,7 @@ class Aggregate:
 def reduce(
     reducer: Callable[[Any, Any], Any], name: str = "reduce", refuses: Callable[[Value], str | None] = _anything
 ) -> Aggregate:
-    """Return the aggregate of KIP-94's `reduce`: it starts from the first value, and its reducer merges sessions too.
+    """Return KIP-94's `reduce` as an aggregate: it starts with the first value, and the reducer merges sessions too.
 
     Args:
         reducer: `(aggregate, value) -> aggregate`; its TypeErrors become `BadInput`.
@@ -176,15 +176,15 @@ def named_aggregate(name: str, known: Mapping[str, Aggregate] = AGGREGATES) -> A
 
 @dataclass(frozen=True)
 class TableAggregate(Definition):
-    """A table aggregated by a field that is not its key: the old value is subtracted, the new value is added.
+    """The aggregate of a table by a field other than its key: changes subtract the old value, then add the new value.
 
     Attributes:
         group_by: The field of the value object that names the group: a string, or null for no group.
         aggregate: `count`, `sum` or `list`, the aggregates that can subtract.
-        field: The field of the value object that is aggregated; `sum` needs it, and `list` stores whole values without
-            it.
+        field: The field of the value object to aggregate; `sum` requires a field, and `list` without a field collects
+            whole values.
 
-    A sum of fractions is also updated by subtraction, so its last digits may differ from a sum of all values.
+    Subtraction updates a sum of fractions too, so the last digits may differ from a new sum of all values.
 
     Raises:
         BadInput: A field's name isn't a string, the aggregate can't subtract, or `sum` has no field.
@@ -211,15 +211,15 @@ class TableAggregate(Definition):
 
     @property
     def unordered(self) -> bool:
-        """The order of a list depends on which of two equal members was removed."""
+        """Return true for `list`, whose order depends on which of two equal members was removed."""
         return self.aggregate.ordered
 
     def group(self, value: Value) -> Key | None:
-        """Return the group of a value; a tombstone has none."""
+        """Return the group of a value; None for a tombstone."""
         return None if value is None else text_field(value, self.group_by, "the group")
 
     def member(self, value: Value) -> Value:
-        """Return the member that a value adds to its group."""
+        """Return the part of a value that its group aggregates: a field, or the whole value."""
         return value if self.field is None else field_of(value, self.field, "what is aggregated", "add it")
 
     def check(self, record: Record) -> None:

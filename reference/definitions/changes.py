@@ -23,7 +23,7 @@ class Kept:
 
     Attributes:
         value: Its value.
-        same: The identity of a row: equal only for equal rows. Python alone treats 1 and True as equal.
+        same: The row's identity, equal only for equal rows. A comparison of the values treats 1 and True as equal.
     """
 
     value: Any = field(compare=False)
@@ -39,7 +39,7 @@ class Event(NamedTuple):
     Attributes:
         key: The row's key.
         sequence: The event's position among the events of its key: the largest is the newest.
-        order: The tie-breaker between events of equal sequence: the largest counts.
+        order: The tie-breaker between events of equal sequence: the event with the largest order is the newest.
         row: The row after the change; None if the change deletes it.
     """
 
@@ -50,12 +50,12 @@ class Event(NamedTuple):
 
     @property
     def value(self) -> Any:
-        """The row's value; None if the change deletes it."""
+        """The row's value; None if the change deletes the row."""
         return None if self.row is None else self.row.value
 
 
 def decisive(events: Collection[Event]) -> Event:
-    """Return the newest of several events of a key; repeated events count once.
+    """Return the newest of several events of a key; identical events may repeat.
 
     Raises:
         BadInput: Two different events have equal sequence and order.
@@ -92,13 +92,15 @@ class Scd1(Definition):
     """A dimension of type 1: the newest version of each row.
 
     Attributes:
-        sequence_by: The field that holds an event's sequence (ms); by default it is the record's timestamp.
-        deletes: The field, and its value in an event that deletes the row; a null value deletes it, too.
-        columns: The fields of a row; all by default.
-        ties: The field, a whole number, that orders events of equal sequence; if None, such events are refused when
-            they differ.
-        tombstone_ms: The time for which a deleted key is remembered. Records that are later than this are dropped.
-            If None, a deleted key is remembered for ever, and no record is late.
+        sequence_by: The field that contains an event's sequence (ms); by default the sequence is the record's
+            timestamp.
+        deletes: The field and the field's value that mark a delete event; a record with a null value also deletes its
+            row.
+        columns: The fields of the value object that the row contains; all fields by default.
+        ties: The field, a whole number, that orders events of equal sequence; if None, different events of equal
+            sequence are refused.
+        tombstone_ms: The time for which a deleted key is remembered; records older than this are dropped. If None, a
+            deleted key is never forgotten, and no record is late.
 
     Raises:
         BadInput: `tombstone_ms` is negative, or is set although the sequence isn't the timestamp.
@@ -121,15 +123,15 @@ class Scd1(Definition):
                 )
 
     def edge(self, clock: int) -> int:
-        """Return the edge (ms): at this clock time, earlier records are dropped and earlier tombstones forgotten."""
+        """Return the timestamp (ms) before which records are dropped and tombstones forgotten, at a clock time (ms)."""
         return 0 if self.tombstone_ms is None else clock - self.tombstone_ms
 
     def is_nothing(self, record: Record) -> bool:
-        """Return whether a null value has neither sequence nor order: it then repeats the last delete."""
+        """Return whether a record is dropped because its null value lacks the field of the sequence or tie-breaker."""
         return record.value is None and (self.sequence_by or self.ties) is not None
 
     def event(self, record: Record) -> Event:
-        """Return a record as a change event.
+        """Convert a record to a change event.
 
         Raises:
             BadInput: The value lacks a field, or its sequence isn't a whole number.
@@ -159,13 +161,14 @@ class Scd2(Scd1):
     """A dimension of type 2: every version of each row, with its interval.
 
     Attributes:
-        track: The fields whose change starts a new version; other changes update the version. All by default.
+        track: The fields whose change starts a new version; changes of other fields update the current version. All
+            fields by default.
     """
 
     track: tuple[str, ...] | None = field(default=None, metadata={"read": _columns})
 
     def tracked(self, row: Kept) -> Any:
-        """Return the part of a row whose change starts a new version."""
+        """Return the tracked fields of a row; a change of them starts a new version."""
         if self.track is None:
             return row.same
         return _text([field_of(row.value, name, "a tracked column") for name in self.track])

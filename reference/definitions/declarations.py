@@ -1,7 +1,7 @@
 """Declarations: convert an operator's options to its definition, and validate them.
 
-A definition is a frozen dataclass, and its fields are the operator's options; `with_` is the option `with`, a keyword
-of Python. A field that can only be set from Python is marked `PYTHON_ONLY`.
+A definition is a frozen dataclass, and its fields are the operator's options. The option `with` is the field `with_`,
+because `with` is a keyword of Python. `PYTHON_ONLY` marks a field that only Python code can set.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Definition:
 
     @property
     def unordered(self) -> bool:
-        """Return whether the meaning doesn't define the order within a list value."""
+        """Return whether the operator's meaning leaves the order within a list value undefined."""
         return False
 
     def check(self, record: Record) -> None:
@@ -103,7 +103,7 @@ def one_of(definition: Definition, name: str, *values: str | None) -> None:
 
 
 def is_whole(number: object) -> bool:
-    """Return whether this is a whole number; booleans aren't."""
+    """Return whether an object is an integer; a boolean isn't."""
     return isinstance(number, int) and not isinstance(number, bool)
 
 

@@ -25,9 +25,9 @@ MATRIX: dict[tuple[str, str], tuple[str, ...]] = {
     ("WTable", "KTable"): ("left",),
     ("WTable", "WTable"): ("inner", "left", "outer"),
 }
-"""The joins that exist between a primary and a secondary side.
+"""The supported joins of each primary (left) and secondary (right) type of input.
 
-Source: Kafka Streams Join Semantics, "Join Types"; the inner stream-table join came to Kafka Streams by KIP-77.
+Source: Kafka Streams Join Semantics, "Join Types"; KIP-77 added the inner stream-table join to Kafka Streams.
 """
 
 
@@ -35,8 +35,8 @@ def require_join(primary: str, secondary: str, join: Any) -> None:
     """Refuse a join that the matrix doesn't contain.
 
     Args:
-        primary: The kind of the left side: `KStream`, `KTable` or `WTable`.
-        secondary: The kind of the right side.
+        primary: The type of the left input: `KStream`, `KTable` or `WTable`.
+        secondary: The type of the right input.
         join: `inner`, `left` or `outer`.
 
     Raises:
@@ -68,12 +68,12 @@ class StreamStreamJoin(Definition):
         before_ms: The longest time before a left record within which a partner may be, inclusive.
         after_ms: The longest time after a left record within which a partner may be, inclusive.
         join: `inner`, `left` or `outer`.
-        grace_ms: The extra time, beyond its reach, in which a record can still find partners. The reach of a left
-            record is `after_ms`, of a right record `before_ms`.
-        emit: When to emit a row without a partner: `arrival` (left joins only): with its arrival. Only the left record
-            drives the join, and has one result; `eager`: with null at once, and as a pair when a partner arrives;
-            `close`: once no partner can arrive any more. The default is `arrival` for left and `eager` for outer joins;
-                inner joins ignore it.
+        grace_ms: The extra time in which a record can still find partners, beyond `after_ms` for a left record and
+            `before_ms` for a right record.
+        emit: When to emit a row without a partner. `arrival` (left joins only): when it arrives; later right records
+            emit nothing. `eager`: when it arrives, and as a pair when a partner arrives. `close`: when no partner can
+            arrive any more. The default is `arrival` for left joins and `eager` for outer joins; inner joins ignore the
+            option.
         null_key: `drop` records without a key, or `keep` them: left and outer joins emit such a record at once.
 
     Raises:
@@ -109,7 +109,7 @@ class StreamStreamJoin(Definition):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Both are streams."""
+        """Return `left` and `right`, both streams."""
         return BOTH
 
     @property
@@ -119,11 +119,11 @@ class StreamStreamJoin(Definition):
 
     @property
     def right_drives(self) -> bool:
-        """Return whether an arriving right record has results; otherwise it is only stored for left records."""
+        """Return whether arriving right records emit results; if not, they are only stored for later left records."""
         return not (self.join == "left" and self.emit == "arrival")
 
     def emits_unmatched(self, side: str) -> bool:
-        """Return whether rows of that side are emitted without a partner."""
+        """Return whether a side's rows without a partner are emitted, with null for the other side."""
         return self.join == "outer" or (self.join == "left" and side == "left")
 
     def is_open(self, side: str, timestamp: int, clock: int) -> bool:
@@ -137,7 +137,7 @@ class StreamStreamJoin(Definition):
         return timestamp >= self.close_edge(side, clock)
 
     def close_edge(self, side: str, clock: int) -> int:
-        """Return the edge (ms): at this clock time, rows of that side before it can find no partner."""
+        """Return the timestamp (ms) before which a side's rows can't find a partner any more, at a clock time (ms)."""
         return clock - self.grace_ms - (self.after_ms if side == "left" else self.before_ms)
 
     def within(self, left: int, right: int) -> bool:
@@ -169,7 +169,7 @@ class StreamTableJoin(Definition):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The stream and the table."""
+        """Return `left`, the stream, and `right`, the table."""
         return BOTH
 
     @property
@@ -180,7 +180,7 @@ class StreamTableJoin(Definition):
 
 @dataclass(frozen=True)
 class TableTableJoin(Definition):
-    """A join of two tables by key; changes of both sides emit results.
+    """A join of two tables by key; a change of either table emits results.
 
     Attributes:
         join: `inner`, `left` or `outer`.
@@ -211,7 +211,7 @@ class OneToManyJoin(Definition):
         foreign_key: The field of the left value object that contains the right key: a string, or null.
         join: `inner` or `left`.
         null_foreign_key: `ignore`: a row without a foreign key joins nothing; `keep`: a left join emits it with null.
-        protocol: `kip` emits a change without a right row only if that may remove a result; `answer` always emits.
+        protocol: `kip`: in an inner join, a left row without a right row emits nothing; `answer`: it emits a tombstone.
 
     Raises:
         BadInput: `foreign_key` isn't a string, or the join or option isn't supported.
@@ -253,7 +253,7 @@ class OneToManyJoin(Definition):
         return self.join == "left" or self.protocol == "answer"
 
     def foreign_key_of(self, value: Value) -> Key | None:
-        """Return the foreign key of a left value; a tombstone has none."""
+        """Return the foreign key of a left value; None for a tombstone."""
         return None if value is None else text_field(value, self.foreign_key, "the foreign key")
 
     def check(self, record: Record) -> None:
@@ -269,9 +269,9 @@ class ForeignKeyJoin(OneToManyJoin):
     Attributes:
         foreign_key: The field of the left value object that contains the right key: a string, or null.
         join: `inner` or `left`.
-        null_foreign_key: `ignore`: a row without a foreign key joins nothing. It emits a tombstone if it had a result,
-            else nothing; `keep`: inner joins do the same, while left joins emit it with null.
-        protocol: `kip`: the protocol of KIP-213; `answer`: every change gets a response, also in an inner join.
+        null_foreign_key: `ignore`: a row without a foreign key joins nothing, and emits a tombstone if it had a result;
+            `keep`: a left join emits the row with null, an inner join ignores the row.
+        protocol: `kip`: the protocol of KIP-213; `answer`: every left change gets a response, also in an inner join.
         delivery: `immediate`, or `manual`: messages wait in their channels until a history line delivers them.
 
     Raises:

@@ -38,7 +38,8 @@ class SessionWindows(Definition):
     Attributes:
         gap_ms: The inactivity gap; records exactly one gap apart share a session.
         grace_ms: The time after the gap in which a session still accepts late records.
-        retention_ms: The time for which a session stays in the store after its end; at least gap + grace, the default.
+        retention_ms: The time for which a session stays in the store after its end; at least gap + grace, which is the
+            default.
         aggregate: The aggregate of a session's values.
         emit: `update` emits every change of a session, `close` only its final value, once.
         late: `merged` drops a record if the session that it would join is closed (Kafka Streams); `own` drops a record
@@ -83,7 +84,7 @@ class SessionWindows(Definition):
 
     @property
     def unordered(self) -> bool:
-        """Return true: a list contains a session's values in the order of its merges."""
+        """Return true for `list`, which contains a session's values in the order of its merges."""
         return self.aggregate.ordered
 
     def check(self, record: Record) -> None:
@@ -92,21 +93,21 @@ class SessionWindows(Definition):
             self.aggregate.check(record.value)
 
     def close_edge(self, clock: int) -> int:
-        """Return the edge (ms): at this clock time, sessions that end before it are closed."""
+        """Return the timestamp (ms) before which ended sessions are closed, at a clock time (ms)."""
         return clock - self.gap_ms - self.grace_ms
 
     def expiry_edge(self, clock: int) -> int:
-        """Return the edge (ms): at this clock time, sessions that end before it are forgotten."""
+        """Return the timestamp (ms) before which ended sessions are forgotten, at a clock time (ms)."""
         return clock - self.retention_ms
 
 
 @dataclass(frozen=True)
 class Early:
-    """Samza's early-emission policy: when to emit a window before it is complete.
+    """Samza's early-emission policy: when to emit a window that isn't complete.
 
     Attributes:
-        every_tuples: The window is emitted once it contains this many messages that it hasn't emitted.
-        every_ms: The window is emitted whenever the clock passes a multiple of this interval (ms).
+        every_tuples: The number of messages not yet emitted at which to emit the window.
+        every_ms: The interval (ms): emit the window when the clock passes a multiple of it.
     """
 
     every_tuples: int | None = None
@@ -140,10 +141,10 @@ class WindowAggregate(Definition):
         step: The distance between the starts of consecutive fixed windows, in `unit`; at most the size, which is the
             default.
         retention_ms: The time for which a complete window is stored, for late messages and queries.
-        storage: `aggregate` emits a window's aggregate; `full` stores its messages, and emits those not emitted before.
-        aggregate: The aggregate of a window's messages, where the storage is `aggregate`.
+        storage: `aggregate` emits a window's aggregate; `full` stores a window's messages, and emits each message once.
+        aggregate: The aggregate of a window's messages, if the storage is `aggregate`.
         early: When to emit a window before it is complete.
-        late: `drop` ignores messages of complete windows; `update` adds them to windows that are still stored.
+        late: `drop` ignores messages of complete windows; `update` adds late messages to windows that are still stored.
         before_process: A function from each record to the record to process, or to None to ignore it.
         before_send: A function from each change to the change to emit, or to None to emit nothing.
 
@@ -185,17 +186,17 @@ class WindowAggregate(Definition):
 
     @property
     def is_stream(self) -> bool:
-        """Return whether a window's messages are emitted one by one."""
+        """Return whether the result is a stream of messages, rather than a table of aggregates."""
         return self.storage == "full"
 
     @property
     def unordered(self) -> bool:
-        """Return true: a list contains a session's messages in the order of its merges."""
+        """Return true for a session's `list`, which contains the messages in the order of the session's merges."""
         return self.type == "session" and self.storage == "aggregate" and self.aggregate.ordered
 
     @property
     def late_ms(self) -> int:
-        """Return how long (ms) a complete window still accepts messages."""
+        """Return the time (ms) for which a complete window still accepts messages."""
         return self.retention_ms if self.late == "update" else 0
 
     def fixed(self, timestamp: int, index: int, clock: int) -> list[Window]:
@@ -222,7 +223,7 @@ class RangeAggregate(Definition):
 
     Attributes:
         preceding_ms: The length of the range, both ends included.
-        aggregate: The aggregate of the values; `average` too.
+        aggregate: The aggregate of the values; `average` is supported too.
 
     Raises:
         BadInput: `preceding_ms` isn't a whole number of ms, or is negative.
@@ -264,10 +265,11 @@ class WindowedTable(Definition):
             windows; or a stream (`stream_lookup`) or table (`table_lookup`) that looks up windows, and is then the
             primary side.
         join: `left`; two windowed tables also support `inner` (their default) and `outer`.
-        shift_ms: How much later the other table's window starts than the window that it joins (earlier, if negative).
+        shift_ms: The time from a window's start to the start of the other table's window that it joins; may be
+            negative.
         window_start: For a look-up, the field of the primary value that contains the start (ms) of the window.
-        to_stream: Where the result contains the windows: by default beside the key; `window_in_key` (the key is
-            `key@start`, and the result still a table) or `window_in_value` (a stream by the key alone).
+        to_stream: Where the result contains the window: by default beside the key; `window_in_key`: in the key, as
+            `key@start`; `window_in_value`: in the value, and the result is a stream.
 
     Raises:
         BadInput: A size isn't positive, the step is larger than the size, the grace is negative, the join isn't
@@ -338,14 +340,14 @@ class WindowedTable(Definition):
         return row[1][1] <= clock - self.grace_ms
 
     def joined_row(self, row: TableKey) -> TableKey | None:
-        """Return the primary row that joins a row of the other windowed table, or None."""
+        """Return the primary row that joins a row of the other windowed table; None if it would start before 0."""
         key, window = row
         assert window is not None
         start = window[0] - self.shift_ms
         return (key, (start, start + self.size_ms)) if start >= 0 else None
 
     def looked_up_window(self, value: Any) -> Window | None:
-        """Return the window that a value looks up, or None if it refers to none.
+        """Return the window that a value looks up; None if the window's start is null.
 
         Raises:
             BadInput: The value isn't an object, lacks the field, or the field isn't a whole number.
@@ -357,7 +359,7 @@ class WindowedTable(Definition):
         return None if start is None else (start, start + self.size_ms)
 
     def check(self, record: Record) -> None:
-        """Refuse a value that the aggregate doesn't accept, or whose window is missing."""
+        """Refuse a value that the aggregate doesn't accept, or a look-up without a valid window start."""
         if record.key is None:
             return
         if record.input == "events" or self.with_ == "windowed_table":
@@ -367,7 +369,7 @@ class WindowedTable(Definition):
 
 
 def starts_of(position: int, size: int, step: int) -> list[int]:
-    """Return the starts of the fixed windows that contain a position, in order, from 0 on.
+    """Return the starts of the fixed windows that contain a position, in order; no window starts before 0.
 
     Args:
         position: A timestamp (ms), or the index of a message.

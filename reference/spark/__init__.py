@@ -1,1 +1,1 @@
-"""Spark's own stateful operators as reference models: late rows, accepted rows, and times of output."""
+"""Reference models of Spark's own stateful operators: the late rows, and the rows that each micro-batch emits."""

@@ -1,7 +1,7 @@
 """Aggregate functions of Spark SQL over the rows of a group. All except `count(*)` ignore nulls.
 
 Sources: `Count`, `Sum`, `Average`, `Min`, `Max` and `collect` in `org.apache.spark.sql.catalyst.expressions.aggregate`.
-Spark's lists and sets have no order; here they are sorted, as by `sort_array`.
+Spark leaves the order of `collect_list` and `collect_set` undefined; this module sorts them, like `sort_array`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class AggregateFunction(NamedTuple):
 
 
 def _order(value: Any) -> tuple[bool, Any]:
-    return (value != value, value)  # NaN is larger than any other number
+    return (value != value, value)  # Spark orders NaN after all other numbers
 
 
 def _of_some(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
@@ -50,4 +50,4 @@ FUNCTIONS: Mapping[str, Callable[[list[Any]], Any]] = {
     "collect_list": lambda values: sorted(values, key=_order),
     "collect_set": lambda values: sorted(set(values), key=_order),
 }
-"""The functions by their names in Spark SQL; nulls are already removed."""
+"""The functions of a list of values without nulls, by their names in Spark SQL."""

@@ -1,10 +1,10 @@
 """Deduplication: `dropDuplicates(columns)` and `dropDuplicatesWithinWatermark(columns)`.
 
-Sources: `StreamingDeduplicateExec` (an emitted row is forgotten by the event time among its columns, or never without
-one), `StreamingDeduplicateWithinWatermarkExec` (an emitted row is forgotten a delay after its event time),
-`BaseStreamingDeduplicateExec` (with a watermark, late rows are dropped).
+Sources: `StreamingDeduplicateExec` (Spark forgets an emitted row at its event time if that is among the columns,
+otherwise never), `StreamingDeduplicateWithinWatermarkExec` (Spark forgets an emitted row one watermark delay after its
+event time), `BaseStreamingDeduplicateExec` (Spark drops late rows if the input has a watermark).
 
-Spark emits any of several duplicates in a batch; this model emits the first arrival.
+Spark emits any one of several duplicates in a batch; this model emits the first to arrive.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class DropDuplicates:
     """The columns and watermark of a deduplication.
 
     Attributes:
-        columns: The columns that identify duplicates; nulls are equal too.
+        columns: The columns that identify duplicates; nulls are equal.
         time: The column of the event time, in microseconds since 1970.
         delay_us: The watermark's delay in microseconds; None without a watermark.
-        within_watermark: Whether an emitted row is forgotten a delay after its event time.
+        within_watermark: Whether Spark forgets an emitted row one watermark delay after its event time.
     """
 
     columns: tuple[str, ...]
@@ -33,14 +33,13 @@ class DropDuplicates:
     within_watermark: bool = False
 
     def expires_us(self, row: Row) -> int | None:
-        """Return the watermark (microseconds) at which a row is forgotten; None for never."""
+        """Return the watermark (microseconds) at which an emitted row is forgotten; None if it never is."""
         time_us: int | None = row[self.time]
         if self.delay_us is None:
             return None
         if self.within_watermark:
-            return (
-                time_us or 0
-            ) + self.delay_us // 1_000 * 1_000  # Spark reads a null as 1970, and a delay in milliseconds
+            # Spark treats a null time as 1970, and floors the delay to milliseconds.
+            return (time_us or 0) + self.delay_us // 1_000 * 1_000
         return time_us if self.time in self.columns else None
 
 

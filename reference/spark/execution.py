@@ -2,8 +2,8 @@
 
 Sources, of Spark 3.5 and 4.x: `EventTimeWatermarkExec` (event times are floored to milliseconds), `WatermarkTracker`
 (the progress of each watermark and of the query's watermark, which never goes back), `PropagateWatermarkSimulator` (an
-operator's input has the smallest watermark of the nodes below it; rows are late by the previous micro-batch's
-watermark), `IncrementalExecution.shouldRunAnotherBatch` (batches without data).
+operator's input has the smallest watermark of the nodes below it; the previous micro-batch's watermark decides which
+rows are late), `IncrementalExecution.shouldRunAnotherBatch` (batches without data).
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from .aggregates import Row
 from .plans import Node, Scan, WithWatermark
 
 Batch: TypeAlias = Mapping[str, Sequence[Row]]
-"""The rows of each input by its name, event times in microseconds since 1970; inputs without new data are missing."""
+"""The rows of each input with new data, by the input's name; event times are microseconds since 1970."""
 
 
 class ExecutedBatch(NamedTuple):
     """A micro-batch of a query.
 
     Attributes:
-        batch: The ordinal of this batch with data, or of the last one before it.
+        batch: The ordinal of this batch among the batches with data; a batch without data has the ordinal of the batch
+            before it.
         has_data: Whether this batch contains data.
         watermark_ms: The query's watermark during the batch (milliseconds since 1970).
         rows: The rows that the batch emits.
@@ -40,12 +41,13 @@ class Execution:
     Args:
         plan: The plan.
         policy: Whether the query's watermark is the smallest or the largest of several watermarks.
-        without_data: Whether batches without data run.
-        starts: The batches before which the query starts anew, and forgets its watermarks' progress; none by default.
+        without_data: Whether Spark runs batches without data (`spark.sql.streaming.noDataMicroBatches.enabled`).
+        starts: The ordinals of the batches before which the query restarts, and loses its watermarks' progress; none by
+            default.
 
     Attributes:
-        watermark_ms: The query's watermark of the next micro-batch, never less than 1970.
-        before_ms: The watermark of the last micro-batch.
+        watermark_ms: The query's watermark in the next micro-batch, never before 1970.
+        before_ms: The query's watermark in the last micro-batch.
     """
 
     def __init__(
@@ -69,22 +71,22 @@ class Execution:
         return len(self.nodes) - 1
 
     def run(self, batches: Iterable[Batch]) -> list[ExecutedBatch]:
-        """Run batches, each followed by the batches without data that its operators ask for."""
+        """Run batches, each followed by the batches without data that the plan's operators ask for."""
         done: list[ExecutedBatch] = []
         for number, batch in enumerate(batches):
             if number in self.starts:
                 self.largest_ms = dict.fromkeys(self.largest_ms, 0)
-            if batch:  # Spark runs no batch without new data
+            if batch:  # Spark runs no batch if no input has new data
                 done.append(self.micro_batch(number, batch))
             while self.without_data and done and self.asks_for_batch_without_data():
                 done.append(self.micro_batch(number, None))
         return done
 
     def run_at(self, watermarks_ms: Sequence[tuple[bool, int]], batches: Sequence[Batch]) -> list[ExecutedBatch]:
-        """Run batches under given watermarks; the rows don't move them.
+        """Run batches under given watermarks, which the rows don't move.
 
         Args:
-            watermarks_ms: For each micro-batch: whether it contains data, and the query's watermark in it.
+            watermarks_ms: For each micro-batch: whether the micro-batch contains data, and the query's watermark.
             batches: The batches.
         """
         left = [(number, batch) for number, batch in enumerate(batches) if batch]

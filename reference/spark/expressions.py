@@ -1,7 +1,8 @@
-"""Expressions of Spark SQL over a row: columns, constants, comparisons and a few functions, with Spark's nulls.
+"""Expressions of Spark SQL over a row: columns, constants, comparisons and a few functions, with Spark's rules for
+nulls.
 
-Source: "NULL Semantics" in Spark's SQL reference. A comparison with a null is null, `and` and `or` have three values,
-and a filter keeps the rows whose condition is true.
+Source: "NULL Semantics" in Spark's SQL reference. A comparison with a null is null, `and` and `or` return true, false
+or null, and a filter keeps only rows whose condition is true.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Expression:
     Attributes:
         function: `column`, `constant`, or one of `FUNCTIONS`.
         inputs: The arguments, as expressions.
-        name: The name of a column.
+        name: The column's name, if the function is `column`.
         value: The value of a constant: None, a number, a string or a boolean.
     """
 
@@ -97,4 +98,4 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "upper": _strict(str.upper),
     "lower": _strict(str.lower),
 }
-"""The functions by their names in SQL; `case` has alternating conditions and values, and last the value of `else`."""
+"""The functions by their SQL names; `case` takes alternating conditions and values, then the value of `else`."""

@@ -1,8 +1,8 @@
 """Aggregation by columns: `groupBy(columns)`, with or without the event time, or without any columns.
 
-Sources: `StateStoreSaveExec` (a group with an event time is late, and closed, by that time; output by mode),
-`StateStoreRestoreExec` and `HashAggregateExec` (an aggregate without columns has one group from the first batch on, and
-emits it in each batch).
+Sources: `StateStoreSaveExec` (the event time of a group decides whether the group is late or closed; the mode decides
+the output), `StateStoreRestoreExec` and `HashAggregateExec` (an aggregate without columns has one group from the first
+batch on, and emits it in each batch).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Groups:
 
     Attributes:
         columns: The columns of a group; nulls are equal. If empty, all rows form one group.
-        time: The event time's column among them, in microseconds since 1970; None: none is.
+        time: The grouping column that is the event time, in microseconds since 1970; None if no grouping column is.
         aggregates: The aggregates, by the name of their output column.
         mode: The output mode; Spark refuses `append` without an event time among the columns.
     """

@@ -1,11 +1,11 @@
 """Plans: trees of Spark's streaming operators, from the inputs up to the result.
 
-A node knows its output's columns, its event-time columns, and its output's watermark. Every stateful operator is a
-separate reference model; a plan only connects them.
+A node defines the columns, the event-time columns and the watermark of its output. Each stateful operator has a
+separate reference model; a plan only connects the models.
 
 Sources: `Attribute.metadata` (an event time keeps its delay through aliases and joins, and loses it in any other
-expression), `Union.output` (the metadata of the first side), `WindowTime` (a window's time is 1 microsecond before its
-end).
+expression), `Union.output` (a union has the metadata of its first input), `WindowTime` (a window's time is 1
+microsecond before its end).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class EventTime(NamedTuple):
 
 @dataclass(frozen=True)
 class Node:
-    """A node of a plan; the base class passes columns and times through unchanged.
+    """A node of a plan; the base class passes on its input's columns and event times unchanged.
 
     Attributes:
         inputs: The input nodes.
@@ -64,16 +64,16 @@ class Node:
 
     @property
     def needs(self) -> frozenset[str]:
-        """The input columns that decide which rows are emitted, regardless of the columns selected above."""
+        """The input columns that the node itself uses, whichever columns the nodes above use."""
         return frozenset()
 
     @property
     def asks_for_batch_without_data(self) -> bool:
-        """Return whether a batch without data follows if the input's watermark has moved."""
+        """Return whether the operator asks for a batch without data when its input's watermark has moved."""
         return False
 
     def start(self) -> StepFunction:
-        """Return the operator with empty state."""
+        """Return the operator's step function, with empty state."""
         raise NotImplementedError
 
     def watermark_ms(self, of_input_ms: int) -> int:
@@ -111,7 +111,7 @@ class Scan(Node):
 
 @dataclass(frozen=True)
 class WithWatermark(Node):
-    """`withWatermark(column, delay)`: the rows move the query's watermark, and none is dropped here."""
+    """`withWatermark(column, delay)`: the rows move the query's watermark; this node drops no row."""
 
     column: str
     delay_us: int
@@ -245,7 +245,7 @@ class Stateful(Node):
     is_stateful: ClassVar[bool] = True
 
     def timed(self, batch: Callable[[Sequence[Row], int, int], list[Row]]) -> StepFunction:
-        """Return the step of an operator with one input; without a watermark no row is late."""
+        """Return the step function of an operator with one input; no row is late if the input has no watermark."""
         has_time = bool(self.input.event_times)
 
         def step(rows: Sequence[Sequence[Row]], late_ms: int, eviction_ms: int) -> Sequence[Row]:
@@ -260,8 +260,8 @@ class Aggregation(Stateful):
 
     Attributes:
         by: The reference model of the aggregation.
-        time: The column of a window's `window_time`; if empty, the window has no such column.
-        bounds: Whether a window's `start` and `end` are columns.
+        time: The name of the output column `window_time` of a window; empty if the output lacks that column.
+        bounds: Whether a window's `start` and `end` are output columns.
     """
 
     by: windows.Windows | session_windows.SessionAggregation | groups.Groups
@@ -314,7 +314,7 @@ class Deduplication(Stateful):
 
     Attributes:
         by: The columns that identify duplicates.
-        within_watermark: Whether an emitted row is forgotten a delay after its event time.
+        within_watermark: Whether Spark forgets an emitted row one watermark delay after its event time.
     """
 
     by: tuple[str, ...]
@@ -338,7 +338,7 @@ class Deduplication(Stateful):
 
 @dataclass(frozen=True)
 class Processing(Stateful):
-    """`groupBy(keys).transformWithState(…)` with event-time timers, for a processor that counts.
+    """`groupBy(keys).transformWithState(…)` with event-time timers, of a processor that counts rows.
 
     Attributes:
         by: The reference model of the processor; the input's event time decides which rows are late.
@@ -369,7 +369,7 @@ class Processing(Stateful):
 
 @dataclass(frozen=True)
 class Join(Stateful):
-    """The join of two streams with different column names; its rows have the columns of both.
+    """The join of two streams with different column names; the output has the columns of both streams.
 
     Attributes:
         by: The reference model of the join.
@@ -379,7 +379,7 @@ class Join(Stateful):
 
     @cached_property
     def model(self) -> stream_join.StreamJoin:
-        """Return the reference model for the sides that have an event time."""
+        """Return the reference model, with a watermark on each side whose time column has one."""
         timed = zip(stream_join.LEFT_FIRST, self.inputs, self.by.times, strict=True)
         sides = (side for side, one, time in timed if time in dict(one.event_times))
         return replace(self.by, watermarks=frozenset(sides))
@@ -404,7 +404,7 @@ class Join(Stateful):
         return self.model.asks_for_batch_without_data
 
     def watermark_ms(self, of_input_ms: int) -> int:
-        # A semi join has only the rows of its left side.
+        # A semi join emits only rows of its left side.
         sides = stream_join.LEFT_FIRST[:1] if self.by.join == "left_semi" else stream_join.LEFT_FIRST
         kept = [self.model.state_watermark_ms(side, of_input_ms) for side in sides]
         return min([of_input_ms, *(each for each in kept if each is not None)])
@@ -423,7 +423,7 @@ class Join(Stateful):
 
 
 def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
-    """Return a plan in which each node is transformed, inputs first; the same plan if no node changes."""
+    """Apply `change` to each node of a plan, inputs first; return the same plan if no node changes."""
     below = tuple(rebuilt(one, change) for one in node.inputs)
     same = all(one is other for one, other in zip(below, node.inputs, strict=True))
     return change(node if same else replace(node, inputs=below))
@@ -441,11 +441,11 @@ def with_joins(node: Node, **changes: Any) -> Node:
 def pruned(node: Node, wanted: frozenset[str] | None = None) -> Node:
     """Return a plan without the columns that no node above needs, like Spark's optimizer.
 
-    An operator whose rows don't depend on the event time then loses it, and drops no late row: SPARK-58979.
+    An operator that doesn't use the event time loses that column, and then drops no late row (SPARK-58979).
 
     Args:
         node: The plan.
-        wanted: The columns that the node above needs; None: all.
+        wanted: The columns that the node above needs; None for all columns.
     """
     wanted = frozenset(node.columns) if wanted is None else wanted
     if isinstance(node, Scan):

@@ -18,8 +18,8 @@ from .aggregates import Row
 class Processor:
     """A processor with a count and a timer for each key.
 
-    The first rows of a key register a timer, and each batch emits the new count. The timer emits the negative count,
-    and forgets it.
+    The first batch with rows of a key registers a timer for the key. Each batch with rows of a key emits the key's new
+    count. The timer emits the negative count, and forgets the count.
 
     Attributes:
         keys: The columns of the key; nulls are equal.

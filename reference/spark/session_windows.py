@@ -2,8 +2,8 @@
 
 Sources: `SessionWindowing` (each row starts as a session from its time to a gap later),
 `SessionWindowStateStoreRestoreExec` (lateness is tested on the end of that session, before merging),
-`MergingSessionsIterator` (sessions that overlap or touch are merged), `SessionWindowStateStoreSaveExec` (eviction by
-the end, which is exclusive; output by mode).
+`MergingSessionsIterator` (sessions that overlap or touch are merged), `SessionWindowStateStoreSaveExec` (the end of a
+session, which is exclusive, decides its eviction; the mode decides the output).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class SessionAggregation:
         gap_us: The gap: a session ends this long after its last row.
         aggregates: The aggregates, by the name of their output column.
         mode: The output mode; Spark refuses `update`.
-        merges_early: Whether a batch's rows are merged before the test for lateness, like the rows of a partition with
-            `spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition`.
+        merges_early: Whether a batch's rows are merged before the test for lateness, as Spark merges a partition's rows
+            with `spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition`.
     """
 
     time: str

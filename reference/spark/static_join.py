@@ -1,7 +1,7 @@
 """The join of a stream with a static table: each stream row looks up the table when it arrives.
 
-Source: the Structured Streaming guide, "Stream-static Joins": they are stateless, so no row is late. A null key matches
-nothing (`EqualTo`).
+Source: the Structured Streaming guide, "Stream-static Joins": the join is stateless, so no row is late. A null key
+matches nothing (`EqualTo`).
 """
 
 from __future__ import annotations
@@ -47,6 +47,6 @@ class StaticJoin:
         return emitted
 
     def matches(self, row: Row, table_row: Row) -> bool:
-        """Return whether the keys are equal and not null."""
+        """Return whether the keys of a stream row and a table row are equal and not null."""
         pairs = [(row[one], table_row[two]) for one, two in zip(self.keys, self.table_keys, strict=True)]
         return all(one is not None and one == two for one, two in pairs)

@@ -4,12 +4,13 @@ Sources: `StreamingSymmetricHashJoinExec` (the order of the sides, lateness, out
 `StreamingSymmetricHashJoinHelper.getStateWatermarkPredicates` (which side's state is evicted) and
 `StreamingJoinHelper.getStateValueWatermark` (the watermark of the eviction).
 
-A null key matches nothing, except in a full join. There nulls are equal: Spark looks rows up by their stored key, and
-infers no `IsNotNull` for either side (`InferFiltersFromConstraints`). A batch query has no such pairs.
+A null key matches nothing, except in a full join. A full join treats null keys as equal: Spark looks rows up by their
+stored key, and infers no `IsNotNull` for either side (`InferFiltersFromConstraints`). A batch query never joins null
+keys.
 
-Versions of Spark differ in the pairs that a batch loses when it evicts its own rows: see `Dialect`, and `dialect_of`
-for each version. Since SPARK-55973 a semi join processes the right rows first, but doesn't store a right row that the
-same batch evicts: a left row in that batch loses its partner.
+Spark versions differ in the pairs that a batch loses when it evicts rows that arrive in it: see `Dialect` and
+`dialect_of`. Since SPARK-55973 a semi join processes the right rows first, but doesn't store a right row that the same
+batch evicts: a left row in that batch loses its partner.
 """
 
 from __future__ import annotations
@@ -29,13 +30,14 @@ RIGHT_FIRST: tuple[Side, Side] = ("right", "left")
 
 @dataclass(frozen=True)
 class Dialect:
-    """A behaviour that differs between Spark versions.
+    """The behaviour of stream joins that differs between Spark versions.
 
     Attributes:
         semi_takes: The side whose rows a semi join processes first in each batch: the right side since SPARK-55973
             (4.2.0).
-        keeps_evicted: Whether a row stays joinable for the rest of the batch that evicts it: since SPARK-49829 (3.5.4,
-            4.0.0). In earlier versions other rows of the batch don't find it, and an outer join doesn't emit it alone.
+        keeps_evicted: Whether other rows of a batch can join an arriving row that the batch evicts: since SPARK-49829
+            (3.5.4, 4.0.0). Earlier versions don't store the row: no row finds it, and an outer join doesn't emit it
+            alone.
         semi_keeps_evicted: Whether a semi join that processes the right rows first stores evicted right rows too: no
             version does.
     """
@@ -47,11 +49,11 @@ class Dialect:
 
 NEWEST = Dialect()
 AS_WRITTEN = Dialect(semi_keeps_evicted=True)
-"""The behaviour that a join's definition requires: an eviction loses no pair of its own batch."""
+"""The behaviour that the definition of a join requires: an eviction loses no pair of the same batch."""
 
 
 def dialect_of(version: Sequence[int]) -> Dialect:
-    """Return the behaviour of a version of Spark, given as (3, 5, 4)."""
+    """Return the behaviour of a Spark version, such as (3, 5, 4)."""
     return Dialect("right" if tuple(version) >= (4, 2) else "left", tuple(version) >= (3, 5, 4))
 
 
@@ -80,7 +82,7 @@ class StreamJoin:
     null_keys: bool | None = None
 
     def reach_us(self, side: Side) -> int | None:
-        """Return how long behind the watermark a side's state is stored (microseconds); None for ever."""
+        """Return how far behind the watermark (microseconds) a side's rows are stored; None if never evicted."""
         reach = self.after_us if side == "left" else self.before_us
         return reach if len(self.watermarks) == 2 else None
 
@@ -110,7 +112,7 @@ class StreamJoin:
         if not equal or (self.before_us is None and self.after_us is None):
             return equal
         times = left[self.times[0]], right[self.times[1]]
-        if None in times:  # compared with a null, a time is never within the bounds
+        if None in times:  # a null time is never within the bounds
             return False
         after = times[1] - times[0]
         return not (
@@ -171,7 +173,7 @@ class JoinState:
         return dialect.keeps_evicted and (side == "left" or self.join.order == LEFT_FIRST or dialect.semi_keeps_evicted)
 
     def evict(self, side: Side, eviction_ms: int) -> list[Pair]:
-        """Forget the rows that can't be joined any more; return the rows that an outer join emits alone."""
+        """Forget the rows that can't be joined any more; return the rows that an outer join emits without a partner."""
         outer, emitted = self.join.join in (side, "full"), list[Pair]()
         for key, rows in [*self.kept[side].items()]:
             old = [kept for kept in rows if self.is_old(side, kept.row, eviction_ms)]

@@ -1,7 +1,7 @@
 """`subtract`, SQL's EXCEPT: the distinct rows of a stream that a static table doesn't contain.
 
 Sources: `Dataset.except` ("rows in this Dataset but not in another", each once), `ReplaceExceptWithAntiJoin` and
-`ReplaceDistinctWithAggregate`: a streaming query runs it as an aggregation by all columns, above an anti join.
+`ReplaceDistinctWithAggregate`: a streaming query runs `subtract` as an aggregation by all columns, above an anti join.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Subtraction(Node):
 
 
 def as_aggregation(plan: Node) -> Node:
-    """Return a plan whose subtractions are aggregations: in update mode each batch emits its rows again."""
+    """Return a plan with aggregations in place of subtractions: in update mode, each batch emits its rows again."""
 
     def change(node: Node) -> Node:
         if not isinstance(node, Subtraction):

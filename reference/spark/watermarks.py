@@ -20,8 +20,10 @@ class MicroBatch(NamedTuple):
     """A micro-batch that Spark executes.
 
     Attributes:
-        data: The ordinal, from 0, of this batch with data, or of the last one before it.
-        has_data: Whether it contains data; otherwise it only emits the results that the watermark has closed.
+        data: The ordinal, from 0, of this batch among the batches with data; a batch without data has the ordinal of
+            the batch before it.
+        has_data: Whether the batch contains data; a batch without data only emits the results that the watermark has
+            closed.
         late_ms: Rows at or before this watermark are late (milliseconds since 1970).
         eviction_ms: State at or before this watermark is emitted and forgotten.
     """
@@ -72,10 +74,11 @@ def micro_batches(
 
 
 class Watermark:
-    """A query's watermark under the default trigger, for a model of a job: it decides which rows are late or closed.
+    """A query's watermark under the default trigger, for a Python model of a job.
 
-    Spark floors event times and delays to milliseconds when it moves the watermark, and compares rows' times in
-    microseconds with it. Spark moves the watermark only between batches.
+    The watermark decides which rows are late, and which windows are closed. Spark moves the watermark only between
+    batches, from event times and delays floored to milliseconds. Spark compares the watermark with row times in
+    microseconds.
 
     Args:
         delay: The delay of `withWatermark`, or the longest of several delays.

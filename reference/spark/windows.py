@@ -1,6 +1,6 @@
 """Aggregation by tumbling or hopping windows: `groupBy(keys, window(time, size, slide, start))`.
 
-Sources: `TimeWindowing` (the windows of a row), `StateStoreSaveExec` (lateness, eviction and output by mode),
+Sources: `TimeWindowing` (the windows of a row), `StateStoreSaveExec` (lateness, eviction, and the output of each mode),
 `WatermarkSupport.watermarkExpression` (a window's end, which is exclusive, is compared with the watermark).
 """
 
@@ -38,7 +38,7 @@ class Windows:
     mode: Mode = "append"
 
     def starts(self, time_us: int) -> list[int]:
-        """Return the starts of the windows that contain a time, the last first."""
+        """Return the starts of the windows that contain a time, latest first."""
         last = time_us - (time_us - self.start_us) % self.slide_us
         return [*range(last, time_us - self.size_us, -self.slide_us)]
 
