@@ -1,12 +1,12 @@
 """Foreign-key joins on Spark in three queries, with the messages between them on topics.
 
 The sender reads the left rows and writes subscriptions; the right side reads subscriptions and right rows, and writes
-responses; the receiver reads the responses. Each query has its own checkpoint and pace, and may run in a separate
-application. Messages wait until their reader runs, so the races of KIP-213 can happen.
+responses; the receiver reads the responses. Each query has its own checkpoint, runs at its own pace, and may run in a
+separate application. Messages wait until their reader runs, so the races of KIP-213 can happen.
 
-The receiver reads the left rows too, and must read a row before a response to it. So the sender appends each row to the
-topic of the responses first, and then the row's subscriptions: no response can overtake its row.
-Source: KIP-213, "Workflow", "Original Value Hash".
+The receiver reads the left rows too, and must read a row before any response to that row. The sender therefore appends
+each row to the responses' topic before it appends the row's subscriptions: no response overtakes its row. Source:
+KIP-213, "Workflow", "Original Value Hash".
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class TopicQuery(NamedTuple):
 
         Args:
             checkpoint: The query's checkpoint folder; no other query may use it.
-            trigger: The trigger, as in Spark's `DataStreamWriter.trigger`, such as `availableNow=True`; Spark's default
-                without.
+            trigger: The trigger, as in Spark's `DataStreamWriter.trigger`, such as `availableNow=True`; by default
+                Spark's default trigger.
 
         Raises:
             BadInput: The checkpoint is damaged.
@@ -97,32 +97,31 @@ def decoupled_foreign_key_join(
     state_groups: int | None = None,
     logic: Callable[[ForeignKeyJoin], ForeignKeyStages] | None = None,
 ) -> DecoupledForeignKeyJoin:
-    """Join each row of a table with the row of another table that it refers to, in three queries.
+    """Join each row of a table with the referenced row of another table, in three queries.
 
     With `protocol="answer"`, the default here, the result is the join of both tables whenever no message waits, at any
     pace of the three queries. With `kip` an inner join follows KIP-213 to the letter, and its result can stay wrong: a
-    left row that changes while a response to it waits may never get a response to its new value. Such errors are rare
-    and silent. `answer` sometimes emits a tombstone without an earlier result; left joins do so too.
+    left row that changes while a response to it waits may never get a response to its new value. These errors are rare,
+    and nothing reports them. `answer` sometimes emits a tombstone without an earlier result, like every left join.
 
     If left values repeat (A, B, A), a result may temporarily join rows that never existed together, because the
-    protocol identifies a left value by its hash. A later response corrects it.
+    protocol identifies a left value by its hash. A later response corrects the result.
 
     Args:
         left: The referring table, streaming; see `table`. The order of arrival only matters within each input.
-        right: The referenced table, as `left`.
+        right: The referenced table, streaming.
         topics: The topics on which messages wait: `file_topics(folder)`, `kafka_topics("broker:9092")`, or two `Topic`s
             of your own.
-        foreign_key: As in `foreign_key_join`, and so are all further arguments.
+        foreign_key: As in `foreign_key_join`.
         join: `inner` or `left`.
         null_foreign_key: `ignore` or `keep`; see `ForeignKeyJoin`.
         protocol: `answer` or `kip`; see `ForeignKeyJoin`.
-        report_dropped: Whether dropped rows are emitted too.
+        report_dropped: Whether the changelog also contains dropped rows.
         state_groups: As in `foreign_key_join`.
         logic: As in `foreign_key_join`.
 
-    Returns:
-        The queries. If each application runs one query, each application declares the whole join in the same way and
-        starts its own query; it uses only the columns of the other frames.
+    Returns: The queries. An application that runs only one of the queries declares the whole join in the same way, and
+        starts that query.
 
     Raises:
         BadInput: As in `foreign_key_join`, or an input isn't streaming.
@@ -150,11 +149,10 @@ def decoupled_foreign_key_join(
 
 
 class _Messages:
-    """The messages on the topics, and the order in which a query reads them.
+    """The messages on the topics, and the order in which a query processes the messages.
 
     Within a batch right rows come before subscriptions, and left rows before responses. Messages are ordered by their
-    sender's batch, then by their ordinal in it, then by route. This is a possible order of arrival, and a repeated
-    batch has the same order.
+    sender's batch, then by their ordinal in that batch, then by route. A repeated batch has the same order.
     """
 
     def __init__(self, tables: ForeignKeyTables, topics: Topics) -> None:
@@ -245,7 +243,9 @@ class _Messages:
 
     @property
     def place_type(self) -> T.StructType:
-        """The order in a batch: the input's turn; then a message's batch, ordinal and route, or a right row's order."""
+        """The type of the order in a batch: the input's turn; then a message's batch, ordinal and route, or a row's
+        order.
+        """
         sent = T.StructType().add("turn", "integer").add("batch", "long").add("ordinal", "integer")
         return sent.add("route", "long").add("order", self.tables.lefts.order_type).add("at", "long")
 

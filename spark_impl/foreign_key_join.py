@@ -1,8 +1,8 @@
 """Foreign-key joins on Spark: each left row refers, by a part of its value, to one right row.
 
-It is one query of three stages (`foreign_keys.stages`). A left row is sent with its subscription, so each input is read
-once, even if it is another join's changelog. In three queries: `decoupled_foreign_key_join`.
-Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Changes".
+The join is one query of three stages (`foreign_keys.stages`). The sender sends each left row with its subscription, so
+the query reads each input once. `decoupled_foreign_key_join` runs the stages in three queries. Source: KIP-213,
+"Workflow", "Original Value Hash", "Tombstones & Foreign Key Changes".
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def foreign_key_join(
     initial_state: InitialState = None,
     logic: Callable[[ForeignKeyJoin], ForeignKeyStages] | None = None,
 ) -> DataFrame:
-    """Join each row of a table with the row of another table that it refers to; return the changelog by left key.
+    """Join each row of a table with the referenced row of another table; return the changelog by left key.
 
-    All messages of a batch are delivered within it, in the order of arrival of the rows that caused them. So delivery
-    is immediate, and the protocol's races can't happen. Without an order of arrival, a right row comes before a left
-    row with the same timestamp.
+    A batch delivers all its messages, in the order of arrival of the rows that caused the messages. Delivery is thus
+    immediate, and the protocol's races can't happen. Without an order of arrival, a right row comes before a left row
+    with the same timestamp.
 
     Args:
         left: The referring table; see `table`.
@@ -46,12 +46,13 @@ def foreign_key_join(
             key's types. If a column is null, the row has no foreign key; a tombstone's foreign key is ignored.
         join: `inner` or `left`.
         null_foreign_key: `ignore` or `keep`; see `ForeignKeyJoin`.
-        protocol: `kip` or `answer`; see `ForeignKeyJoin`. Without races they differ only in redundant tombstones.
-        report_dropped: Whether dropped rows are emitted too; a right row is emitted without a left key.
+        protocol: `kip` or `answer`; see `ForeignKeyJoin`. Without races the two protocols differ only in redundant
+            tombstones.
+        report_dropped: Whether the changelog also contains dropped rows; a dropped right row has no left key.
         state_groups: As in `keyed`, for each stage. The state is as large as both tables, and stores each left row's
             foreign key twice more. The subscriptions to one foreign key are read and written together.
         initial_state: As in `keyed`, for each stage.
-        logic: Returns the logic of each stage for a declaration; `foreign_key_stages` by default; mutants replace it.
+        logic: Makes the logic of each stage; `foreign_key_stages` by default; mutation testing passes mutants.
 
     Returns:
         As `keyed`, by left key and without windows: `value struct<left, right>` is null in a tombstone. A streaming

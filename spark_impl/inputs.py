@@ -20,12 +20,12 @@ def table(
 ) -> JoinInput:
     """Name the columns of a DataFrame that a join reads; a bare DataFrame means `table(frame)`.
 
-    The join validates them, and its messages name the side.
+    The join validates the columns, and its error messages name the side.
 
     Args:
-        frame: The records of a stream, or the changes of a table, streaming or batch. The last arrival counts for a
-            table's row; a null value deletes the row. A stream's record without a value is dropped.
-        key: One or several columns, of the same types on both sides. A row with a null in them is dropped.
+        frame: The records of a stream, or the changes of a table, streaming or batch. In a table, the last arrival of a
+            key is its row, and a null value deletes the row. In a stream, a record without a value is dropped.
+        key: One or several columns, of the same types on both sides. A row with a null key column is dropped.
         timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without a
             timestamp is dropped.
         value: The column of a row's value; a struct can combine several columns. The default is `value`; a

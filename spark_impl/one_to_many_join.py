@@ -1,7 +1,8 @@
 """One-to-many joins on Spark: each left row is stored at its right key; the result has both keys.
 
-There are two stages: the left rows, whose state is the key that they were last sent to, and the right keys.
-Source: KIP-213, "Jan Filipiak's Original Proposal", "Algorithm" and "Step by Step".
+The join has two stages. The first stage stores the foreign key of each left row. The second stage stores, for each
+foreign key, the right row and its left rows. Source: KIP-213, "Jan Filipiak's Original Proposal", "Algorithm" and "Step
+by Step".
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def one_to_many_join(
     initial_state: InitialState = None,
     logic: Callable[[OneToManyJoin], OneToManyStages] | None = None,
 ) -> DataFrame:
-    """Join each row of a table with the row of another table that it refers to; return the changelog by both keys.
+    """Join each row of a table with the referenced row of another table; return the changelog by both keys.
 
     Without an order of arrival, a right row comes before a left row with the same timestamp.
 
@@ -55,11 +56,11 @@ def one_to_many_join(
         join: `inner` or `left`.
         null_foreign_key: `ignore` or `keep`; see `OneToManyJoin`.
         protocol: `kip` or `answer`; see `OneToManyJoin`.
-        report_dropped: Whether dropped rows are emitted too; a right row is emitted without keys.
+        report_dropped: Whether the changelog also contains dropped rows; a dropped right row has no keys.
         state_groups: As in `keyed`, for each stage. The state is as large as both tables, and stores each left row's
             foreign key once more. The left rows of one foreign key are read and written together.
         initial_state: As in `keyed`, for each stage.
-        logic: Returns the logic of each stage for a declaration; `one_to_many_stages` by default; mutants replace it.
+        logic: Makes the logic of each stage; `one_to_many_stages` by default; mutation testing passes mutants.
 
     Returns:
         As `keyed`, without windows, by both keys: the columns of `foreign_key` (null for a kept row without a foreign
@@ -128,7 +129,7 @@ def _under_both_keys(tables: ReferringTables, emitted: DataFrame) -> DataFrame:
 
 
 class LeftLogic(ReferringLogic):
-    """The logic of a left row: it stores the foreign key at which the row is stored, if any, and moves the row."""
+    """The logic of a left row: it stores the row's foreign key, if any, and moves the row to another foreign key."""
 
     def __init__(self, join: OneToManyJoin) -> None:
         self.join = join
@@ -153,7 +154,7 @@ class LeftLogic(ReferringLogic):
 
 
 class RightLogic(ReferredLogic):
-    """The logic of a foreign key: it joins its right row with the left rows stored at it."""
+    """The logic of a foreign key: it joins the key's right row with the left rows that refer to the key."""
 
     stored = ValueAt
 
@@ -166,7 +167,7 @@ class RightLogic(ReferredLogic):
         if reason is not None:
             return [dropped_before(row, reason, timestamp, (*left_key, None))]
         sender = key_of(left_key)
-        if parts(key) is not None:  # a null key never has a right row, so these left rows are never looked up
+        if parts(key) is not None:  # a null key never has a right row, so nothing looks up its left rows
             self.put(state, sender, None if left is None else ValueAt(left, timestamp))
         if state.right is None and not self.join.answers_all:
             return []

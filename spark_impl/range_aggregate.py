@@ -1,4 +1,4 @@
-"""Range aggregates on Spark: each row's aggregate over its key's rows in a range of time before it.
+"""Range aggregates on Spark: for each row, the aggregate of its key's rows in a range of time that ends at the row.
 
 Source: Samza's window operator, "Windowed Aggregation": `OVER (ORDER BY time RANGE … PRECEDING)`.
 """
@@ -38,7 +38,7 @@ def range_aggregate(
     initial_state: InitialState = None,
     logic: Callable[[RangeAggregate], RangeLogic] | None = None,
 ) -> DataFrame:
-    """Return for each row the aggregate of its key's rows from `preceding` before it up to it, both ends included.
+    """Aggregate, for each row, its key's rows in the range of `preceding` that ends at the row, both ends included.
 
     Args:
         events: A streaming or a batch DataFrame.
@@ -46,22 +46,22 @@ def range_aggregate(
         timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without a
             timestamp is dropped.
         preceding: The length of the range.
-        value: The column to aggregate; `count` needs none. Values are aggregated by timestamp, then by order of
+        value: The column to aggregate; `count` needs no column. Values are aggregated by timestamp, then by order of
             arrival.
         order: The order of arrival within a batch, such as an offset; by default a batch is in timestamp order.
         aggregate: `count`, `sum`, `min`, `max`, `list` or `average`.
         retention: How late a row may arrive. By default no row is late, and every row stays in the state for ever. A
-            row more than `retention` behind the clock is dropped as late. Other rows stay until the clock is `preceding
-            + retention` past them, or up to half of that longer.
-        report_dropped: Whether dropped rows are emitted too.
+            row more than `retention` behind the clock is dropped as late. Other rows stay in the state until the clock
+            is `preceding + retention` past them, or up to half of that time longer.
+        report_dropped: Whether the changelog also contains dropped rows.
         state_groups: As in `keyed`.
         initial_state: As in `keyed`.
-        logic: Returns the logic of a declaration; `RangeLogic` by default; mutants replace it.
+        logic: Makes the operator's logic; `RangeLogic` by default; mutation testing passes mutants.
 
     Returns:
-        As `keyed`, without windows: each row emits one update, with its timestamp, over the rows of its range that have
-        arrived before it. Later rows don't change it. A streaming result is in append mode. The clock is the largest
-        event time of earlier batches.
+        As `keyed`, without windows: each row emits one update, with the row's timestamp, from the rows of its range
+        that have arrived. Later rows don't change the update. A streaming result is in append mode. The clock is the
+        largest event time of earlier batches.
 
     Raises:
         BadInput: A column is missing or of the wrong type, a duration can't be parsed or is negative, or the aggregate
@@ -103,7 +103,7 @@ _timestamp, _value = attrgetter("timestamp"), attrgetter("value")
 
 
 class RangeLogic(Logic[list[Retained]]):
-    """The logic of a key: it stores its rows by timestamp, then by order of arrival.
+    """The logic of a key: it stores the key's rows by timestamp, then by order of arrival.
 
     Attributes:
         retention_ms: How late a row may arrive (ms); if None, no row is late, and all rows stay in the state.

@@ -38,26 +38,25 @@ def scd1(
 ) -> DataFrame:
     """Keep the newest version of each row from its change events, and return the changelog of the rows.
 
-    The table is a function of the set of events: their order of arrival, repeats and batches have no effect.
+    The table is a function of the set of events: arrival order, repeated events and batches have no effect.
 
     Args:
         events: The change events, streaming or batch.
         key: The row's key: one or several columns. An event with a null key is dropped.
         timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970.
-        value: The row after the change, such as `F.struct("name", "tier")`; null deletes it.
+        value: The row after the change, such as `F.struct("name", "tier")`; null deletes the row.
         sequence_by: The column that orders the events of a key, a whole number or a timestamp (cut to ms); by default
             `timestamp`. An event with a null sequence is dropped.
         deletes: The condition on which an event deletes its row, such as `F.col("op") == "D"`.
         ties: The column, a whole number or a timestamp, that breaks ties between events of equal sequence: the largest
-            counts. Without it, two different events of equal sequence end the query.
-        tombstones: How long a deleted key is remembered, by `timestamp`; events that are later than this are dropped.
-            By default a deleted key is remembered for ever, and no event is late. It can't be combined with
-            `sequence_by`.
+            wins. Without `ties`, two different events of equal sequence end the query.
+        tombstones: How long a deleted key is remembered, by `timestamp`; older events are dropped as late. By default a
+            deleted key is never forgotten, and no event is late. `tombstones` can't be combined with `sequence_by`.
         order: The order of arrival within a batch, such as an offset; by default a batch is in timestamp order.
-        report_dropped: Whether dropped rows are emitted too.
+        report_dropped: Whether the changelog also contains dropped rows.
         state_groups: As in `keyed`. The state contains the table and its deleted keys.
         initial_state: As in `keyed`.
-        logic: Returns the logic of a declaration; `Scd1Logic` by default; mutants replace it.
+        logic: Makes the operator's logic; `Scd1Logic` by default; mutation testing passes mutants.
 
     Returns:
         As `keyed`, without windows. The timestamp is the sequence of the row's newest event: a whole number is ms since
@@ -95,7 +94,7 @@ def scd1(
 
 
 class Scd1Logic(ChangesLogic):
-    """The logic of a row; its state is its newest event."""
+    """The logic of a row; the state is the row's newest event."""
 
     def pack(self, state: list[PlacedEvent]) -> tuple[Any, ...] | None:
         """Pack the newest event, if any."""
@@ -106,7 +105,7 @@ class Scd1Logic(ChangesLogic):
         return [PlacedEvent(*fields)]
 
     def store(self, key: Key, state: list[PlacedEvent], row: Arrived, event: PlacedEvent) -> list[LogicOutput]:
-        """Store an event if it is the newest so far; emit its row, unless there is no row before and after."""
+        """Store an event if it is the newest so far; emit its row, or a tombstone if it deletes an existing row."""
         old = state[0] if state else None
         if old is not None and not self.is_newer(key, event, old):
             return []

@@ -45,24 +45,24 @@ def scd2(
     """Keep every version of each row from its change events, and return the changelog of the versions.
 
     A version is valid from the sequence of its first event to the sequence of the next version or delete. A late event
-    splits an interval.
+    can split an interval.
 
     Args:
         events: As in `scd1`.
         key: As in `scd1`.
         timestamp: As in `scd1`.
         value: As in `scd1`.
-        track: One or several columns whose change starts a new version; after other changes the version has the new
+        track: One or several columns whose change starts a new version; changes of other columns update the version's
             row. The default is the whole `value`.
-        sequence_by: As in `scd1`; it is a time, because versions are valid between times.
+        sequence_by: As in `scd1`; the sequence is a time, because a version is valid between two times.
         deletes: As in `scd1`.
         ties: As in `scd1`.
-        tombstones: As in `scd1`. With it, versions that no event can change any more leave the state.
+        tombstones: As in `scd1`. With `tombstones`, versions that no event can change any more leave the state.
         order: As in `scd1`.
         report_dropped: As in `scd1`.
         state_groups: As in `keyed`. The state contains all events of different sequences, except with `tombstones`.
         initial_state: As in `keyed`.
-        logic: Returns the logic of a declaration; `Scd2Logic` by default; mutants replace it.
+        logic: Makes the operator's logic; `Scd2Logic` by default; mutation testing passes mutants.
 
     Returns:
         As `keyed`, with the version's interval as the window, whose end is exclusive; the current version ends at the
@@ -114,7 +114,7 @@ _sequence = attrgetter("sequence")
 
 
 class Scd2Logic(ChangesLogic):
-    """The logic of a row; its state is its events, one per sequence, including deletes."""
+    """The logic of a row; the state contains the row's events, one per sequence, including deletes."""
 
     changes: Scd2
 
@@ -161,11 +161,11 @@ class Scd2Logic(ChangesLogic):
         return self.differs(state[at - 1], state[at])
 
     def differs(self, event: PlacedEvent, after: PlacedEvent) -> bool:
-        """Return whether an event starts a new version after the event before it."""
+        """Return whether `after`, the event after `event`, starts a new version."""
         return bool(event.tracked != after.tracked)
 
     def versions(self, state: list[PlacedEvent], first: int, last: int) -> list[RowVersion]:
-        """Return the versions of the events `first` to `last` (exclusive), before the start of another version."""
+        """Return the versions of the events `first` to `last` (exclusive), where the next version starts."""
         starts = [at for at in range(first, last) if self.begins(state, at)]
         return [
             self.version(state[at:after], state[after] if after < len(state) else None)
@@ -174,7 +174,7 @@ class Scd2Logic(ChangesLogic):
         ]
 
     def version(self, events: list[PlacedEvent], after: PlacedEvent | None) -> RowVersion:
-        """Return the version of these events, which ends at the event after them."""
+        """Return the version of consecutive events; the version ends at the event `after`, if any."""
         return RowVersion(events[0].sequence, OPEN if after is None else after.sequence, events[-1].row)
 
     def emit(self, row: Arrived, before: list[RowVersion], after: list[RowVersion]) -> list[LogicOutput]:
@@ -186,7 +186,7 @@ class Scd2Logic(ChangesLogic):
         return [*gone, *(changed(row, one.row, one.start, one[:2]) for one in new)]
 
     def merged(self, past: list[PlacedEvent]) -> list[PlacedEvent]:
-        """Return the version that past events leave, as one event at its start; none if they delete the row."""
+        """Merge past events into one event at the start of their last version; none remains after a delete."""
         left = super().merged(past)
         first = len(past) - 1
         while left and not self.begins(past, first):

@@ -1,4 +1,4 @@
-"""Session windows on Spark: KIP-94's changelog from `transformWithState`, and Spark's own `session_window` beside it.
+"""Session windows on Spark: KIP-94's changelog from `transformWithState`, or Spark's own `session_window`.
 
 Source: KIP-94; Spark Structured Streaming Deep Dive (8), "Session Window".
 """
@@ -52,7 +52,7 @@ def session_windows(
         timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without a
             timestamp is dropped.
         gap: The inactivity gap; rows exactly one gap apart share a session.
-        value: The column to aggregate; `count` needs none.
+        value: The column to aggregate; `count` needs no column.
         order: The order of arrival within a batch, such as an offset; by default a batch is in timestamp order.
         grace: The time after the gap in which a session stays open.
         retention: The time for which a session's state is stored after its end; by default, and at least, gap + grace.
@@ -61,10 +61,10 @@ def session_windows(
         value_type: The type of the aggregate, as DDL or a DataType; named aggregates don't need it.
         emit: `update` emits every change, `close` each session's final value once.
         late: `merged` or `own`; see `SessionWindows`.
-        report_dropped: Whether dropped rows are emitted too.
+        report_dropped: Whether the changelog also contains dropped rows.
         state_groups: As in `keyed`.
         initial_state: As in `keyed`.
-        logic: Returns the logic of a declaration; `SessionLogic` by default; mutants replace it.
+        logic: Makes the operator's logic; `SessionLogic` by default; mutation testing passes mutants.
 
     Returns:
         The key's columns, then `window struct<start: timestamp, end: timestamp>` (both are timestamps of rows),
@@ -118,19 +118,20 @@ def native_session_windows(
 ) -> DataFrame:
     """Aggregate a stream by Spark's own `session_window`; each session is emitted once, when it closes (append mode).
 
-    It satisfies the laws of `session_windows` with `emit="close", late="own"` if a batch without data follows every
-    batch (Spark's default trigger). Under `availableNow` lateness is tested against the previous batch's watermark, so
-    a late row may still be accepted. It emits no dropped rows, and a `list` is in an arbitrary order. The setting
-    `spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition` changes its plan, not its result.
+    The result satisfies the laws of `session_windows` with `emit="close", late="own"` if a batch without data follows
+    every batch (Spark's default trigger). Under `availableNow` lateness is tested against the previous batch's
+    watermark, so a late row may still be accepted. The result contains no dropped rows, and a `list` is in an arbitrary
+    order. The setting `spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition` changes Spark's plan, but
+    not the result.
 
     Args:
         events: A streaming or a batch DataFrame; in a batch DataFrame all sessions close.
         key: One or several columns; rows with a null key are ignored.
         timestamp: Event time: a timestamp column, or a bigint column of ms.
         gap: The inactivity gap; rows exactly one gap apart share a session.
-        value: The column to aggregate; `count` needs none.
-        grace: The time after the gap in which a session stays open. It becomes the watermark's delay, plus 1 ms: Spark
-            closes at `end + gap <= watermark`, KIP-94 only when the watermark is past that.
+        value: The column to aggregate; `count` needs no column.
+        grace: The time after the gap in which a session stays open. The watermark's delay is the grace plus 1 ms: Spark
+            closes a session at `end + gap <= watermark`, KIP-94 only at `end + gap < watermark`.
         aggregate: `count`, `sum`, `min`, `max` or `list`.
 
     Returns:
@@ -175,7 +176,7 @@ _start, _end = attrgetter("start"), attrgetter("end")
 
 
 class SessionLogic(Logic[list[Session]]):
-    """The logic of a key; its state is its sessions, by end."""
+    """The logic of a key; the state contains the key's sessions, by end."""
 
     def __init__(self, windows: SessionWindows) -> None:
         self.windows = windows
@@ -248,7 +249,7 @@ class SessionLogic(Logic[list[Session]]):
         return [LogicOutput(start, end, value, end, UPDATE, None, None) for start, end, value in closed]
 
     def keep(self, sessions: list[Session], emitted: int, clock: int) -> list[Session]:
-        """Return the sessions within their retention, and the closed sessions that are still to emit."""
+        """Return the sessions within their retention, and the closed sessions not yet emitted."""
         edge = self.windows.expiry_edge(clock)
         if self.windows.emit == "close":
             edge = min(edge, self.windows.close_edge(emitted))

@@ -49,14 +49,14 @@ def stream_stream_join(
         before: The longest time before a left record within which a partner may be, inclusive.
         after: The longest time after a left record within which a partner may be, inclusive.
         join: `inner`, `left` or `outer`.
-        grace: The extra time, beyond its reach, in which a record can still find partners.
+        grace: The extra time, beyond the bounds, in which a record can still find partners.
         emit: When to emit a row without a partner: `arrival`, `eager` or `close`; see `StreamStreamJoin`.
         null_key: `drop` records without a key, or `keep` them: left and outer joins emit such a row at once.
-        report_dropped: Whether dropped rows are emitted too.
-        state_groups: As in `keyed`. A record stays in the state as long as it can find a partner: until the clock has
-            passed its time + reach + grace.
+        report_dropped: Whether the changelog also contains dropped rows.
+        state_groups: As in `keyed`. A record stays in the state until the clock has passed its time + `after` (a left
+            record) or `before` (a right record) + `grace`.
         initial_state: As in `keyed`.
-        logic: Returns the logic of a declaration; `StreamStreamLogic` by default; mutants replace it.
+        logic: Makes the operator's logic; `StreamStreamLogic` by default; mutation testing passes mutants.
 
     Returns:
         As `keyed`, without windows: `value struct<left, right>`, null for a missing partner. A streaming result is in
@@ -100,19 +100,20 @@ def native_stream_stream_join(
 ) -> DataFrame:
     """Join two streams by Spark's own join: right time in [left time - before, left time + after] (append mode).
 
-    For the records that it accepts, it has the output and batches of `stream_stream_join` with `emit="close"`, if
+    From the records that Spark's join accepts, it emits the same results in the same batches as `stream_stream_join`
+    with `emit="close"`, if
 
     - `spark.sql.streaming.multipleWatermarkPolicy` is `max` when the query starts. With Spark's default, `min`, the
-      slower input sets the clock, and an idle input stops it: no record is late, closed or forgotten;
+      slower input sets the clock, and an idle input stops the clock: no record is late, closed or forgotten;
     - a batch without data follows every batch (Spark's default trigger). Under `availableNow` lateness is tested
       against the previous batch's watermark, so a late record may still be accepted.
 
-    It accepts fewer records: a record is late if its timestamp <= clock - grace, even if it could still find a partner.
-    The smallest example, without grace and with `after` 6: a right record at 10, a cut, a left record at 10. The pair
-    isn't emitted: to Spark the left record is late, to `stream_stream_join` only after the clock has passed 16. Both
-    operators close rows at the same clock.
+    Spark's join accepts fewer records: a record is late if its timestamp <= clock - grace, even if it could find a
+    partner. The smallest example, without grace and with `after` 6: a right record at 10, a cut, a left record at 10.
+    Spark doesn't emit the pair, because the left record is late; `stream_stream_join` drops the record only after the
+    clock has passed 16. Both operators close rows at the same clock time.
 
-    It doesn't emit the records that it drops, and the results of a batch are in no order. Records before 1970 are late.
+    The result contains no dropped records, and the results of a batch are in no order. Records before 1970 are late.
 
     Args:
         left: A stream; see `table`. A batch DataFrame is a complete history: all its rows close. The order of arrival
@@ -121,9 +122,9 @@ def native_stream_stream_join(
         before: The longest time before a left record within which a partner may be, inclusive.
         after: The longest time after a left record within which a partner may be, inclusive.
         join: `inner`, `left` or `outer`.
-        grace: The extra time, beyond its reach, in which a record can find partners, and how far behind the clock it
-            may arrive: the watermarks' delay.
-        emit: `close`; it has no effect on inner joins.
+        grace: The delay of both watermarks: how far behind the clock a record may arrive, and the extra time in which
+            it can find partners.
+        emit: `close`; the option has no effect on inner joins.
         null_key: `drop` records without a key. An inner join may `keep` them: they move the clock, and are dropped.
 
     Returns:
@@ -195,8 +196,7 @@ def _watermarked(source: OperatorInput, join: StreamStreamJoin) -> DataFrame:
         source.value.alias(f"{source.side}_value"),
     )
     taken = value.isNotNull() & ~any_null([F.col(name) for name in names])
-    # Spark moves a filter below the watermark unless it names the clock, and filtered rows wouldn't move the clock
-    # then.
+    # Spark moves a filter below the watermark, unless the filter names the clock. Filtered rows then wouldn't move it.
     behind = F.when(F.unix_millis(clock) > BEFORE_ALL_TIMES, taken)
     return rows.withWatermark(f"{source.side}_clock", f"{join.grace_ms} milliseconds").filter(behind)
 
@@ -234,7 +234,7 @@ _timestamp = attrgetter("timestamp")
 
 
 class StreamStreamLogic(Logic[Buffers]):
-    """The logic of a key: it stores both sides' records, by timestamp, then in order of arrival."""
+    """The logic of a key: it stores the records of both sides, by timestamp, then in order of arrival."""
 
     def __init__(self, join: StreamStreamJoin) -> None:
         self.join = join
@@ -265,7 +265,7 @@ class StreamStreamLogic(Logic[Buffers]):
         if None in key:
             return [changed(row, self.alone(side, row.value), at)]
         partners = self.partners(state, side, at, clock)
-        if side == "right" or join.right_drives:  # otherwise no record looks up left rows
+        if side == "right" or join.right_drives:  # else left rows are never looked up
             insort(state[side], Buffered(at, row.value, bool(partners)), key=_timestamp)
         if side == "right" and not join.right_drives:
             return []
@@ -278,7 +278,7 @@ class StreamStreamLogic(Logic[Buffers]):
         return emitted
 
     def is_late(self, side: str, timestamp: int, clock: int) -> bool:
-        """Return whether a record can find no partner any more."""
+        """Return whether a record is late: it can't find a partner any more."""
         return not self.join.is_open(side, timestamp, clock)
 
     def partners(self, state: Buffers, side: str, timestamp: int, clock: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Stream-table joins on Spark: each record of a stream looks up the present row of its key in a table.
+"""Stream-table joins on Spark: each record of a stream looks up the current row of its key in a table.
 
 Source: Kafka Streams Join Semantics, "KStream-KTable Joins".
 """
@@ -35,13 +35,13 @@ def stream_table_join(
 
     Args:
         left: The stream; see `table`. The result has the stream's event time.
-        right: The table; a record finds its present row.
+        right: The table; a stream record looks up the current row of its key.
         join: `left` emits every record, `inner` only records with a row.
         null_key: `drop` stream records without a key, or `keep` them: the left join emits them at once.
-        report_dropped: Whether dropped rows are emitted too.
+        report_dropped: Whether the changelog also contains dropped rows.
         state_groups: As in `keyed`. The state is as large as the table.
         initial_state: As in `keyed`.
-        logic: Returns the logic of a declaration; `StreamTableLogic` by default; mutants replace it.
+        logic: Makes the operator's logic; `StreamTableLogic` by default; mutation testing passes mutants.
 
     Returns:
         As `keyed`, without windows: `value struct<left, right>`. A streaming result is in append mode.
@@ -76,19 +76,18 @@ def native_stream_table_join(
 ) -> DataFrame:
     """Join a stream with a static table by Spark's own stream-static join, which has no state.
 
-    It satisfies the laws of `stream_table_join` if all changes of a key's row come before the records of that key. It
-    doesn't emit the records that it drops, and the results of a batch are in no order; sort by `cause` to restore the
-    order.
+    The result satisfies the laws of `stream_table_join` if all changes of a key's row come before the records of that
+    key. The result contains no dropped records, and the results of a batch are in no order; sort by `cause` to restore
+    the order.
 
-    The smallest history that violates the laws: a stream record, then the row of its key. The left join emits the
+    The smallest history that violates the laws: a stream record, then the row of its key. `stream_table_join` emits the
     record with null, because the row hasn't arrived; Spark knows the whole table from the start, and emits the record
     with the row.
 
     Args:
-        left: The stream; see `table`. Its order of arrival becomes the `cause`.
+        left: The stream; see `table`. The stream's order of arrival becomes the `cause`.
         right: The table, as a batch DataFrame of its changes. A key's last change counts, by order of arrival; the
-            default order is event time. Spark reads the table anew for every batch, so its new files count from then
-            on.
+            default order is event time. Spark reads the table again in every batch, so the next batch sees new files.
         join: `left` emits every record, `inner` only records with a row.
         null_key: `drop` stream records without a key, or `keep` them: the left join emits them.
 
@@ -121,7 +120,7 @@ def native_stream_table_join(
 
 
 def _records(stream: OperatorInput, names: Sequence[str], join: StreamTableJoin) -> DataFrame:
-    """Return the records of the stream that look up the table, with their keys under these names."""
+    """Return the records of the stream that look up the table, with their key columns renamed."""
     without_key = any_null([column for column, _ in stream.keys])
     dropped_key = without_key if join.null_key == "drop" or join.join == "inner" else F.lit(False)
     return stream.frame.filter(~dropped_key & stream.value.isNotNull() & stream.time.isNotNull()).select(
@@ -133,7 +132,7 @@ def _records(stream: OperatorInput, names: Sequence[str], join: StreamTableJoin)
 
 
 def _present_rows(changes: OperatorInput, names: Sequence[str]) -> DataFrame:
-    """Return the rows of a table after all its changes, with their keys under these names."""
+    """Return the rows of a table after all its changes, with their key columns renamed."""
     return (
         changes.frame.filter(~any_null([column for column, _ in changes.keys]) & changes.time.isNotNull())
         .select(
@@ -149,7 +148,7 @@ def _present_rows(changes: OperatorInput, names: Sequence[str]) -> DataFrame:
 
 
 class StreamTableLogic(Logic[list[Any]]):
-    """The logic of a key: its state is its row of the table, as a list of one value."""
+    """The logic of a key; the state is the key's row of the table, as a list of one value."""
 
     def __init__(self, join: StreamTableJoin) -> None:
         self.join = join
@@ -168,7 +167,7 @@ class StreamTableLogic(Logic[list[Any]]):
         return list(fields)
 
     def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
-        """Change the row of the table, or look it up for a stream record."""
+        """Change the row of the table, or look up the row for a stream record."""
         if None in key and (row.side == "right" or self.join.join == "inner"):
             return [dropped(row, "null key")]
         if row.side == "right":

@@ -1,7 +1,7 @@
-"""Table aggregates on Spark: a table aggregated by a column that is not its key, updated as its rows change.
+"""Table aggregates on Spark: a table aggregated by a column that is not its key.
 
-There are two stages: the rows, whose state is their last added member and its group, and the groups.
-Source: Kafka Streams Join Semantics, "KTable Aggregate".
+The operator has two stages. The first stage stores the group and the added value of each row, the second stage the
+aggregate of each group. Source: Kafka Streams Join Semantics, "KTable Aggregate".
 """
 
 from __future__ import annotations
@@ -44,22 +44,21 @@ def table_aggregate(
     Args:
         events: The changes of a table, streaming or batch.
         key: The table's key: one or several columns. A row with a null key is dropped.
-        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. It becomes the
-            changes' timestamp: a key's last arrival counts.
+        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A key's last arrival
+            counts, regardless of its timestamp.
         group_by: One or several columns. **A row with a null group has no group, so it deletes the key's row**: the
             key's old value is subtracted, and no value is added. In a changelog whose tombstones have a null `value`,
             its fields are null too (`group_by=F.col("value.country")`). If a flag marks deleted rows:
             `F.when(~F.col("deleted"), F.col("country")).alias("country")`.
-        value: The column to aggregate; `count` needs none. `sum` doesn't accept nulls.
+        value: The column to aggregate; `count` needs no column. `sum` doesn't accept nulls.
         order: The order of arrival, such as an offset; by default a batch is in timestamp order.
         aggregate: `count`, `sum`, `list`, or an `Aggregate` with a subtractor and a `value_type`.
         value_type: The type of the aggregate, as DDL or a DataType; named aggregates don't need it.
-        report_dropped: Whether dropped rows are emitted too.
+        report_dropped: Whether the changelog also contains dropped rows.
         state_groups: As in `keyed`, for each stage. The state contains the table (for each row its group and value) and
             all groups that ever had a row. A `list` stores its members once more.
         initial_state: As in `keyed`, for each stage.
-        logic: Returns the logic of each stage for a declaration; `table_aggregate_stages` by default; mutants replace
-            it.
+        logic: Makes the logic of each stage; `table_aggregate_stages` by default; mutation testing passes mutants.
 
     Returns:
         As `keyed`, without windows, by the columns of `group_by`. The aggregate of an emptied group is 0, 0 or []. The
@@ -109,14 +108,14 @@ def table_aggregate(
 
 
 class InGroup(NamedTuple):
-    """The value that a row adds, and its group."""
+    """The group of a row, and the value that the row adds to its group."""
 
     group: Key
     member: Any
 
 
 class RowLogic(Logic[list[InGroup]]):
-    """The logic of a row of the table: it stores its added value, if any, and sends the changes."""
+    """The logic of a row of the table: it stores the row's added value, if any, and sends changes to the groups."""
 
     def __init__(self, groups: TableAggregate) -> None:
         self.groups = groups
@@ -126,7 +125,7 @@ class RowLogic(Logic[list[InGroup]]):
         return []
 
     def pack(self, state: list[InGroup]) -> tuple[Any, ...] | None:
-        """Pack the group, and the row's value in it, if the row is in a group."""
+        """Pack the group and the added value, if the row is in a group."""
         return (*state[0].group, state[0].member) if state else None
 
     def unpack(self, fields: tuple[Any, ...]) -> list[InGroup]:
@@ -169,7 +168,7 @@ class Aggregated(NamedTuple):
 
 
 class GroupLogic(Logic[list[Aggregated]]):
-    """The logic of a group; its state is its aggregate, or empty before its first row."""
+    """The logic of a group; the state is the group's aggregate, or empty before the first row."""
 
     keeps_null_keys = True
 

@@ -36,10 +36,10 @@ def table_table_join(
         left: A table; see `table`.
         right: The other table.
         join: `inner`, `left` or `outer`.
-        report_dropped: Whether dropped rows are emitted too.
+        report_dropped: Whether the changelog also contains dropped rows.
         state_groups: As in `keyed`. The state is as large as the tables.
         initial_state: As in `keyed`.
-        logic: Returns the logic of a declaration; `TableTableLogic` by default; mutants replace it.
+        logic: Makes the operator's logic; `TableTableLogic` by default; mutation testing passes mutants.
 
     Returns:
         As `keyed`, without windows: `value struct<left, right>` is null in a tombstone. A streaming result is in append
@@ -68,7 +68,7 @@ def table_table_join(
 
 
 class TableTableLogic(Logic[dict[str, StoredSide]]):
-    """The logic of a key: its state is its row of each table."""
+    """The logic of a key; the state is the key's row of each table."""
 
     def __init__(self, join: TableTableJoin) -> None:
         self.join = join
@@ -102,13 +102,13 @@ class TableTableLogic(Logic[dict[str, StoredSide]]):
         return [changed(row, self.result(state), stamp)]
 
     def emits(self, row: Arrived, old: StoredSide, other: StoredSide) -> bool:
-        """Return whether a change is emitted: without a row on the other side it may have no result."""
+        """Return whether a change emits a result; without a row on the other side, it may emit nothing."""
         if self.join.join == "inner" or (self.join.join == "left" and row.side == "right"):
             return other is not None
         return old is not None or row.value is not None or other is not None
 
     def result(self, state: dict[str, StoredSide]) -> Any:
-        """Return the joined value, or None if the join has none."""
+        """Return the joined value, or None for a tombstone."""
         left, right, join = state["left"], state["right"], self.join.join
         if (left is None and (right is None or join != "outer")) or (right is None and join == "inner"):
             return None

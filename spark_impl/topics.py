@@ -1,6 +1,6 @@
 """Topics, as files or on Kafka: a query's messages wait there for another query.
 
-A topic keeps the messages of each key in the order of appending. Nothing more is required.
+A topic keeps the messages of each key in the order of appending. The protocol requires nothing more of a topic.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Topic(Protocol):
 class FileTopic:
     """A topic of parquet files in a folder; it contains each message exactly once.
 
-    Every batch becomes a separate folder, which appears at once and never changes. Files are never removed, so use it
-    for one machine, tests and small data.
+    Every batch becomes a separate folder, which appears at once and never changes. Files are never removed, so use a
+    file topic for one machine, tests and small data.
 
     Attributes:
         folder: The folder of the files, on a file system that producer and consumer share; created if missing.
@@ -84,7 +84,7 @@ class FileTopic:
 class KafkaTopic:
     """A topic on Kafka: JSON messages, partitioned by the JSON of their key, at least once.
 
-    It needs Spark's Kafka connector on the class path: `spark.jars.packages` with
+    The topic needs Spark's Kafka connector on the class path: `spark.jars.packages` with
     `org.apache.spark:spark-sql-kafka-0-10_2.13:<Spark's version>`.
 
     Attributes:
@@ -123,8 +123,8 @@ class Topics(NamedTuple):
     """The two topics of a decoupled foreign-key join.
 
     Attributes:
-        subscriptions: From left keys to right keys.
-        responses: From right keys to left keys, and the left rows themselves.
+        subscriptions: The messages from left keys to right keys.
+        responses: The messages from right keys to left keys, and the left rows.
     """
 
     subscriptions: Topic

@@ -49,7 +49,8 @@ def window_aggregate(
 ) -> DataFrame:
     """Aggregate a stream by Samza's windows, and return the changelog of the aggregates, or the messages.
 
-    Samza's `beforeProcess` becomes a `select` or `filter` of the input, and `beforeSend` becomes one of the result.
+    In place of Samza's `beforeProcess`, use a `select` or `filter` of the input; in place of `beforeSend`, of the
+    result.
 
     Args:
         events: A streaming or a batch DataFrame. A batch DataFrame is a complete history: it is one batch, and all its
@@ -58,7 +59,7 @@ def window_aggregate(
         timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without a
             timestamp is dropped.
         size: The length of a fixed window: a duration or, with `unit="tuple"`, a number of rows; a session's gap.
-        value: The column to aggregate or, with `storage="full"`, to emit; `count` needs none.
+        value: The column to aggregate or, with `storage="full"`, to emit; `count` needs no column.
         order: The order of arrival within a batch, such as an offset; by default a batch is in timestamp order.
         type: `fixed` windows start at multiples of the step since 1970, and their end is exclusive. `session` windows
             are bounded by the timestamps of rows.
@@ -66,16 +67,16 @@ def window_aggregate(
         step: The distance between starts of fixed windows, in the unit; the size by default, and at most the size.
         retention: The time for which a complete window is stored, for late rows and for readers of the state. The time
             is a lower bound: the state is removed at the next multiple of half the time.
-        storage: `aggregate` emits a window's aggregate; `full` stores its rows, and emits those not emitted before.
+        storage: `aggregate` emits a window's aggregate; `full` stores a window's rows, and emits each row once.
         aggregate: `count`, `sum`, `min`, `max`, `list` or `average`.
-        early: When to emit a window before it is complete: with a number, once it contains that many rows that haven't
-            been emitted; with a duration, whenever the clock passes a multiple of it. Never by default.
-        late: `drop` ignores rows of complete windows; `update` adds them to windows that are still stored.
-        report_dropped: Whether dropped rows are emitted too.
+        early: When to emit a window that isn't complete. A number: when the window contains that number of rows not yet
+            emitted. A duration: when the clock passes a multiple of the duration. By default never.
+        late: `drop` ignores rows of complete windows; `update` adds late rows to windows that are still stored.
+        report_dropped: Whether the changelog also contains dropped rows.
         state_groups: As in `keyed`. A window by time stays in the state until it is
             complete and past its retention. By tuple, a key's last windows and its number of rows stay for ever.
         initial_state: As in `keyed`.
-        logic: Returns the logic of a declaration; `WindowLogic` by default; mutants replace it.
+        logic: Makes the operator's logic; `WindowLogic` by default; mutation testing passes mutants.
 
     Returns:
         As `keyed`; the timestamp of an update is the window's largest timestamp. A session that has grown or merged
@@ -123,22 +124,22 @@ def native_window_aggregate(
 ) -> DataFrame:
     """Aggregate a stream by Spark's own `window`; each window by time is emitted once, when complete (append mode).
 
-    It satisfies the laws of `window_aggregate` without early emission, with `late="drop"`, if a batch without data
-    follows every batch (Spark's default trigger). Under `availableNow` lateness is tested against the previous batch's
-    watermark, so a late row may still be accepted. It doesn't emit the rows that it drops, and the windows of a batch
-    are in no order. `sum`, `min`, `max` and `average` ignore null values, which `window_aggregate` refuses.
+    The result satisfies the laws of `window_aggregate` without early emission, with `late="drop"`, if a batch without
+    data follows every batch (Spark's default trigger). Under `availableNow` lateness is tested against the previous
+    batch's watermark, so a late row may still be accepted. The result contains no dropped rows, and the windows of a
+    batch are in no order. `sum`, `min`, `max` and `average` ignore null values, which `window_aggregate` refuses.
 
-    It has no sessions, because the operators test lateness differently: Spark's `session_window` tests a row's own
-    timestamp, Samza the session that the row would join. The smallest example, with gap 6: a row at 15, the clock
-    reaches 20, a row at 13. Samza merges the second row with the session [15, 15], which is open until the clock has
-    passed 21; to Spark the row is late.
+    Sessions aren't supported, because the operators test lateness differently: Spark's `session_window` tests a row's
+    own timestamp, Samza tests the session that the row would join. The smallest example, with gap 6: a row at 15, the
+    clock reaches 20, a row at 13. Samza merges the second row with the session [15, 15], which is open until the clock
+    has passed 21. Spark drops the second row as late.
 
     Args:
         events: A streaming or a batch DataFrame; in a batch DataFrame all windows are complete.
         key: One or several columns; rows with a null key are ignored, and don't move the clock.
         timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms; windows start from 1970 on.
         size: The length of a window.
-        value: The column to aggregate; `count` needs none.
+        value: The column to aggregate; `count` needs no column.
         order: The order of the members of a `list`, by default by timestamp; other aggregates ignore it.
         type: `fixed`.
         unit: `ms`.
@@ -266,7 +267,7 @@ class Filled:
         latest: The largest timestamp of its rows (ms).
         not_emitted: The number of its rows that haven't been emitted.
         since: The clock's time (ms) at the arrival of the first row that hasn't been emitted.
-        shown: The windows under which the table contains its rows.
+        shown: The windows under which the table contains earlier results of this window.
     """
 
     start: int
@@ -292,10 +293,7 @@ class State:
 
 
 class WindowLogic(Logic[State]):
-    """The logic of a key; its state is its windows.
-
-    It has a method for each policy and callback of the window operator, so it has more methods than other logics.
-    """
+    """The logic of a key; the state contains the key's windows."""
 
     def __init__(self, windows: WindowAggregate) -> None:
         self.windows = windows
@@ -370,11 +368,11 @@ class WindowLogic(Logic[State]):
         return [session]
 
     def edge(self, clock: int) -> int:
-        """Return the edge (ms): at this clock time, sessions that end before it accept no more rows."""
+        """Return the timestamp (ms) before which ended sessions accept no more rows, at a clock time (ms)."""
         return clock - self.windows.size - self.windows.late_ms
 
     def near(self, state: State, timestamp: int, edge: int) -> list[Filled]:
-        """Return the sessions that a row at that timestamp (ms) joins, by end."""
+        """Return the sessions that a row with this timestamp (ms) joins, by end."""
         gap = self.windows.size
         first = bisect_left(state.windows, max(timestamp - gap, edge), key=_end)
         # Sessions that still accept rows don't overlap, so their starts are in order too.
@@ -411,7 +409,7 @@ class WindowLogic(Logic[State]):
         window.not_emitted += 1
 
     def is_complete(self, window: Filled, clock: int) -> bool:
-        """Return whether a window has reached its size, at a clock time (ms)."""
+        """Return whether a window is complete at a clock time (ms): by number of rows, end or session gap."""
         if self.windows.unit == "tuple":
             return window.rows == self.windows.size
         return clock >= self.completion(window)

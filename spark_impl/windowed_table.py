@@ -74,17 +74,17 @@ def windowed_table(
         shift: A window joins the other table's window that starts `shift` later (earlier, if negative).
         window_start: For a look-up: the right input's column that contains the start of the window, a timestamp or
             bigint ms.
-        to_stream: How the result is re-keyed; by default it isn't; `window_in_key`: a single string key becomes
-            `key@start`, in ms; `window_in_value`: the value becomes `struct<value, window: struct<start: bigint, end:
-            bigint>>`.
-        retention: The extra time, after its grace, for which a window is stored for a table or look-ups; by default for
-            ever. A forgotten window isn't emitted again, and look-ups don't find it.
-        report_dropped: Whether dropped rows are emitted too.
+        to_stream: Where the result contains the window: by default beside the key; `window_in_key`: a single string key
+            becomes `key@start`, in ms; `window_in_value`: the value becomes `struct<value, window: struct<start:
+            bigint, end: bigint>>`.
+        retention: The extra time, after its grace, for which a window is stored for a table or look-ups; by default
+            unlimited. A forgotten window isn't emitted again, and look-ups don't find it.
+        report_dropped: Whether the changelog also contains dropped rows.
         state_groups: As in `keyed`. A window stays in the state until the clock has passed its end, and its partner's
             end in another windowed table, by the grace. With a table or look-ups, the table's rows stay for ever, and
             the windows for the `retention`.
         initial_state: As in `keyed`.
-        logic: Returns the logic of a declaration; `WindowedLogic` by default; mutants replace it.
+        logic: Makes the operator's logic; `WindowedLogic` by default; mutation testing passes mutants.
 
     Returns:
         As `keyed`. The value is the aggregate, or `struct<left, right>` if joined, the primary side first. In a look-up
@@ -141,10 +141,10 @@ def native_windowed_table(
 ) -> DataFrame:
     """Aggregate a stream by Spark's own `window`; each window is emitted once, when it closes (append mode).
 
-    It satisfies the laws of `windowed_table` with `emit="close"` and without a join, if a batch without data follows
-    every batch (Spark's default trigger). Under `availableNow` lateness is tested against the previous batch's
-    watermark, so a late row may still be accepted. It doesn't emit the rows that it drops, and the windows of a batch
-    are in no order. `sum`, `min` and `max` ignore null values, which `windowed_table` refuses.
+    The result satisfies the laws of `windowed_table` with `emit="close"` and without a join, if a batch without data
+    follows every batch (Spark's default trigger). Under `availableNow` lateness is tested against the previous batch's
+    watermark, so a late row may still be accepted. The result contains no dropped rows, and the windows of a batch are
+    in no order. `sum`, `min` and `max` ignore null values, which `windowed_table` refuses.
 
     Args:
         events: The stream to aggregate; see `table`. In a batch DataFrame all windows close. Windows start from 1970
@@ -348,12 +348,12 @@ class WindowedState:
 class WindowedLogic(Logic[WindowedState]):
     """The logic of a key: its windows, its row of the table, and their join.
 
-    The join sees a window when it is emitted: when it changes or, with emit `close`, once the clock has closed it.
-    Windows, table and look-ups share one state, so they are in one class.
+    The join uses only emitted windows: with emit `update` every change of a window, with emit `close` only closed
+    windows.
 
     Attributes:
-        retention_ms: The extra time, after its grace (ms), for which a window is stored for a table or look-ups; None:
-            for ever.
+        retention_ms: The extra time, after its grace (ms), for which a window is stored for a table or look-ups; None
+            for no limit.
     """
 
     retention_ms: int | None = None
@@ -378,7 +378,7 @@ class WindowedLogic(Logic[WindowedState]):
         return WindowedState(dict(zip(SIDES, windows, strict=True)), None if row is None else TableEntry(*row))
 
     def take(self, key: Key, state: WindowedState, row: Arrived, clock: int) -> list[LogicOutput]:
-        """Process a row of either input, and emit the changes that it causes."""
+        """Process a row of either input, and return the changes that the row causes."""
         edge = clock - self.table.grace_ms
         if row.side == SIDES[0] or self.table.with_ == "windowed_table":
             emitted = self.aggregate(key, state, row, edge)
@@ -389,7 +389,7 @@ class WindowedLogic(Logic[WindowedState]):
         return [change._replace(cause=row.order) for change in emitted]
 
     def aggregate(self, key: Key, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
-        """Add a row to its windows, and, with emit `update`, emit them by end."""
+        """Add a row to its windows; with emit `update`, emit these windows by end."""
         assert row.timestamp is not None
         starts = self.open(row.timestamp, edge)
         if not starts:
@@ -451,7 +451,7 @@ class WindowedLogic(Logic[WindowedState]):
         return self.change(None, joined(row.value, at and at.value), stamp)
 
     def take_right(self, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
-        """Process a row of the table, or a row that looks up, and emit the changes that it causes."""
+        """Process a row of the table, or a row that looks up a window, and return the changes that the row causes."""
         assert row.timestamp is not None
         new = None if row.value is None else TableEntry(row.value["value"], row.value["start"], row.timestamp)
         found = None if new is None else self.emitted(state, SIDES[0], new.start, edge)
@@ -473,7 +473,7 @@ class WindowedLogic(Logic[WindowedState]):
         return LogicOutput(start, end, value, timestamp, TOMBSTONE if value is None else UPDATE, None, None)
 
     def close(self, state: WindowedState, emitted: int, clock: int) -> list[LogicOutput]:
-        """Emit the windows that the clock has closed since `emitted` (ms), as if it had passed each end in turn."""
+        """Emit the windows that the clock has closed since `emitted` (ms), in the order of their ends."""
         table = self.table
         if table.emit == "update":
             return []
@@ -486,7 +486,7 @@ class WindowedLogic(Logic[WindowedState]):
         return [change for end, closed in sorted(ends.items()) for change in self.emit_closed(state, closed, end)]
 
     def emit_closed(self, state: WindowedState, closed: list[tuple[str, int]], edge: int) -> list[LogicOutput]:
-        """Emit windows that close together, by end; a result row that both sides change is emitted once."""
+        """Emit windows that close together, by end; each changed result row is emitted once."""
         emitted = {change.end: change for side, start in closed for change in self.emit(state, side, start, edge)}
         return sorted(emitted.values(), key=lambda change: change.end or 0)
 

@@ -1,1 +1,1 @@
-"""Parts of the slowly changing dimensions."""
+"""Shared modules of the slowly changing dimensions, `scd1` and `scd2`."""

@@ -1,4 +1,4 @@
-"""Parts shared by the slowly changing dimensions: the columns of change events, and the logic of a row."""
+"""Change events of `scd1` and `scd2`: the columns of an event, and the logic of a row."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class PlacedEvent(NamedTuple):
 
     Attributes:
         sequence: The event's position among the events of its key: the largest is the newest.
-        tie: The tie-breaker between events of equal sequence: the largest counts.
-        row: The row after the change; None if the change deletes it.
-        tracked: The tracked part of the row, equal within a version.
+        tie: The tie-breaker between events of equal sequence: the event with the largest is the newest.
+        row: The row after the change; None if the change deletes the row.
+        tracked: The tracked columns of the row, or their hash; equal within a version.
     """
 
     sequence: int
@@ -39,13 +39,13 @@ STORED = T.StructType().add("sequence", "long").add("tie", "long")
 
 
 class ChangeEvents(NamedTuple):
-    """The columns of change events, resolved.
+    """The resolved columns of change events.
 
     Attributes:
         rows: The input; a value contains the fields of `STORED`, the row, and the tracked columns.
         row: The type of a row.
         options: The options of the dimension's definition.
-        deletes: The name of the condition for deletes, for declarations.
+        deletes: The name of the delete condition, for the declaration.
     """
 
     rows: OperatorInput
@@ -67,7 +67,7 @@ def change_events(
     order: ColumnLike | None,
     tracked: Sequence[tuple[Column, T.StructField]] = (),
 ) -> ChangeEvents:
-    """Return change events with their columns resolved; arguments as in `scd1`, and the tracked columns.
+    """Resolve the columns of change events; the arguments are those of `scd1`, and the tracked columns.
 
     Raises:
         BadInput: A column is missing or of the wrong type; the message names the parameter, the column and the remedy.
@@ -123,7 +123,7 @@ def _condition(frame: DataFrame, deletes: ColumnLike | None) -> tuple[Column, st
 
 
 class ChangesLogic(Logic[list[PlacedEvent]]):
-    """The logic of a row; its state is the events that still count, ordered by sequence."""
+    """The logic of a row; the state contains the events that can still affect the table, ordered by sequence."""
 
     def __init__(self, changes: Scd1) -> None:
         self.changes = changes
@@ -142,14 +142,14 @@ class ChangesLogic(Logic[list[PlacedEvent]]):
         return self.store(key, state, row, event)
 
     def event(self, row: Arrived) -> PlacedEvent | None:
-        """Return an arrived row as an event; None if it lacks its sequence or its tie-breaker."""
+        """Convert an arrived row to an event; None if the row lacks its sequence or tie-breaker."""
         sequence, tie, kept, tracked = row.value
         sequence = row.timestamp if self.changes.sequence_by is None else sequence
         tie = 0 if self.changes.ties is None else tie
         return None if sequence is None or tie is None else PlacedEvent(sequence, tie, kept, tracked)
 
     def is_late(self, row: Arrived, clock: int) -> bool:
-        """Return whether a row is so late that a newer delete may be forgotten."""
+        """Return whether a row is so late that a newer delete may already be forgotten."""
         assert row.timestamp is not None
         return row.timestamp < self.edge(clock)
 
@@ -176,13 +176,13 @@ class ChangesLogic(Logic[list[PlacedEvent]]):
         raise NotImplementedError
 
     def keep(self, state: list[PlacedEvent], emitted: int, clock: int) -> list[PlacedEvent]:
-        """Return the events without past events, which are older than every acceptable event."""
+        """Return the events, after merging those that are older than any event still accepted."""
         edge = self.edge(clock)
         past = [event for event in state if event.sequence < edge]
         return [*self.merged(past), *state[len(past) :]]
 
     def merged(self, past: list[PlacedEvent]) -> list[PlacedEvent]:
-        """Return the part of past events that a new event can still change: the row that they leave, if any."""
+        """Merge past events into their newest event; none remains if the newest event is a delete."""
         return past[-1:] if past and past[-1].row is not None else []
 
     def due(self, state: list[PlacedEvent], clock: int) -> int | None:

@@ -1,1 +1,1 @@
-"""Parts of the joins by foreign key."""
+"""Shared modules of the joins by foreign key."""

@@ -1,4 +1,4 @@
-"""Parts shared by the foreign-key joins: both tables, and the logic of a left row and of a right row."""
+"""Base classes of the joins by foreign key: both tables, and the logic of a left row and of a foreign key."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ReferringLogic(Logic[list[Key]]):
         return []
 
     def pack(self, state: list[Key]) -> tuple[Any, ...] | None:
-        """The foreign key, if any; it may be all nulls."""
+        """Return the foreign key, if any; all its columns may be null."""
         return state[0] if state else None
 
     def unpack(self, fields: tuple[Any, ...]) -> list[Key]:
@@ -79,13 +79,13 @@ class ReferredLogic(Logic[ReferredState]):
         return ReferredState(right, {key_of(one[:-width]): self.stored(*one[-width:]) for one in lefts})
 
     def take(self, key: Key, state: ReferredState, row: Arrived, clock: int) -> list[LogicOutput]:
-        """Process a right row, or a message of a left row."""
+        """Process a right row, or a message from a left row."""
         if row.side == "right":
             return [dropped(row, "null key")] if parts(key) is None else self.change(state, row)
         return self.take_left(key, state, row)
 
     def take_left(self, key: Key, state: ReferredState, row: Arrived) -> list[LogicOutput]:
-        """Process a message of a left row."""
+        """Process a message from a left row."""
         raise NotImplementedError
 
     def change(self, state: ReferredState, row: Arrived) -> list[LogicOutput]:
@@ -104,7 +104,7 @@ class ReferredLogic(Logic[ReferredState]):
 
 @dataclass(frozen=True)
 class ReferringTables:
-    """Both tables of a foreign-key join, resolved.
+    """Both tables of a foreign-key join, with their columns resolved.
 
     Attributes:
         lefts: The referring table.

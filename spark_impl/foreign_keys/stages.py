@@ -2,8 +2,8 @@
 
 The sender (by left key) subscribes to right keys. The right side (by foreign key) responds to subscriptions and to
 every change of a right row. The receiver (by left key) joins the responses with the left rows. `foreign_key_join` runs
-them in one query, `decoupled_foreign_key_join` in three.
-Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Changes".
+the stages in one query, `decoupled_foreign_key_join` in three queries. Source: KIP-213, "Workflow", "Original Value
+Hash", "Tombstones & Foreign Key Changes".
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Instruction(StrEnum):
 
 
 class Subscription(NamedTuple):
-    """A message from a left row to its present or former right key; only a change's last message has the row.
+    """A message from a left row to its current or former right key; only the last message of a change contains the row.
 
     Attributes:
         foreign_key: The right key; None if there is no foreign key, and the message only contains the row.
         instruction: The instruction to the right key.
         digest: The hash of the left value, None for a tombstone.
         carries: Whether the message contains the row.
-        refers: Whether the present row has a foreign key.
+        refers: Whether the current row has a foreign key.
         left: The row's value.
     """
 
@@ -70,17 +70,17 @@ class SenderLogic(ReferringLogic):
         return [changed(row, (*(one.foreign_key or blank), *one[1:]), row.timestamp) for one in sent]
 
     def foreign_key_of(self, value: Any, names: Sequence[Any]) -> Key | None:
-        """Return the foreign key that a row refers to; a tombstone refers to none."""
+        """Return the foreign key of a row; None for a tombstone."""
         return None if value is None else parts(names)
 
     def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
-        """Return the subscriptions of a change: the row unsubscribes before it subscribes."""
+        """Return the subscriptions of a change: first unsubscribe from the old key, then subscribe to the new key."""
         if after is None:
             return [] if before is None else [Subscription(before, Instruction.DELETE_KEY_AND_PROPAGATE, digest)]
         asked = Subscription(after, self.instruction_for(before, after), digest)
         if before is None or before == after:
             return [asked]
-        # It expects no response, so it needs no hash.
+        # An unsubscription gets no response, so it needs no hash.
         return [Subscription(before, Instruction.DELETE_KEY_NO_PROPAGATE, None), asked]
 
     def instruction_for(self, before: Key | None, after: Key) -> Instruction:
@@ -97,14 +97,14 @@ class Subscribed(NamedTuple):
 
 
 class Response(NamedTuple):
-    """A message to a left key: a response of a right key, its returned row, or both, the row first.
+    """A message to a left key: the left row itself, a right key's response, or the row and then the response.
 
     Attributes:
         answers: Whether the message contains a response.
         digest: The hash of the left value that the response refers to.
         right: The right value of a response; None if there is no right row.
         carries: Whether the message contains the row.
-        asked: Whether a row's change gets a response.
+        asked: Whether the change of the left row gets a response.
         refers: Whether a row has a foreign key.
         left: A row's value.
     """
@@ -185,7 +185,7 @@ class LeftState:
 
 
 class ReceiverLogic(Logic[LeftState]):
-    """The receiver's logic for a left row: it joins the row with the responses to its present value."""
+    """The receiver's logic for a left row: it joins the row with the responses to its current value."""
 
     keeps_null_keys = True
 
@@ -219,7 +219,7 @@ class ReceiverLogic(Logic[LeftState]):
         return [] if asked or not self.owes_an_answer(state) else [self.emit(state, row, None, timestamp)]
 
     def owes_an_answer(self, state: LeftState) -> bool:
-        """Return whether a change without a subscription is emitted, because it gets no response."""
+        """Return whether a change must be emitted without a response, because it sent no subscription."""
         return self.join.answers_all and (state.shown or (state.value is not None and self.join.keeps_null))
 
     def is_stale(self, state: LeftState, digest: bytes | None) -> bool:
@@ -253,7 +253,7 @@ def foreign_key_hops(right_width: int, left_width: int) -> tuple[To, To]:
 
 @dataclass(frozen=True)
 class ForeignKeyTables(ReferringTables):
-    """Both tables of a foreign-key join, resolved, and the stages between them.
+    """Both tables of a foreign-key join, with their columns resolved, and the stages between the tables.
 
     Attributes:
         stages: The logic of each stage.
@@ -265,13 +265,13 @@ class ForeignKeyTables(ReferringTables):
 
     @property
     def subscription_type(self) -> T.StructType:
-        """The other fields of a `Subscription`, beside the foreign key."""
+        """The fields of a `Subscription`, without the foreign key."""
         subscription = T.StructType().add("instruction", "string").add("digest", "binary")
         return subscription.add("carries", "boolean").add("refers", "boolean").add("left", self.lefts.value_type)
 
     @property
     def response_type(self) -> T.StructType:
-        """The fields of a `Response`, beside the left key."""
+        """The fields of a `Response`, without the left key."""
         answer = T.StructType().add("answers", "boolean").add("digest", "binary").add("right", self.rights.value_type)
         answer = answer.add("carries", "boolean").add("asked", "boolean").add("refers", "boolean")
         return answer.add("left", self.lefts.value_type)
@@ -324,7 +324,7 @@ def foreign_key_tables(
     state_groups: int | None,
     logic: Callable[[ForeignKeyJoin], ForeignKeyStages] | None,
 ) -> ForeignKeyTables:
-    """Return the tables of a foreign-key join with the stages between them."""
+    """Return the tables of a foreign-key join with the stages between the tables."""
     settings: dict[str, Any] = {"state_groups": state_groups, "report_dropped": report_dropped}
     settings["declaration"] = declaration_of("foreign_key_join", join, foreign_key=tables.foreign_key)
     stages = (logic or foreign_key_stages)(join)

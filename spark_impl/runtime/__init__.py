@@ -1,1 +1,1 @@
-"""Parts that all operators on Spark share: keyed state, columns, stages, checkpoints."""
+"""Modules that all operators on Spark share: keyed state, columns, stages, checkpoints."""

@@ -1,7 +1,7 @@
 """The encoding of rows, state and changes: MessagePack of Python lists, converted from and to Spark's types.
 
-MessagePack executes no code when it reads. Numbers, text and booleans can be decoded without types, but dates,
-timestamps and decimals can't. So every binary is decoded with the types that the operator declares.
+MessagePack executes no code when it reads. MessagePack decodes numbers, text and booleans without types, but not dates,
+timestamps and decimals. Every decoder therefore gets the types that the operator declares.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORM = 2
 OBJECTS_BETWEEN_COLLECTIONS = 200_000
 """Python's garbage collector runs after this many new objects: a batch creates many objects, but no cycles."""
 EVERY_LEVEL = 64
-"""A depth that no type reaches."""
+"""A depth of nesting that no type reaches."""
 _PYTHON: dict[type[T.DataType], Any] = {
     T.DateType: date,
     T.TimestampType: datetime,
@@ -55,9 +55,9 @@ def digest_of(value: Any) -> bytes | None:
 
 
 def collect_seldom() -> None:
-    """Let this worker collect garbage seldom, and never imported modules; Spark does so after each task."""
+    """Let this Python worker collect garbage rarely; Spark itself collects garbage after each task."""
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
-    # The first task still imports modules, and Spark has collected garbage after it.
+    # The first task imports modules; the second task excludes these modules from garbage collection.
     if next(_tasks) == 1:
         gc.freeze()
 
@@ -142,10 +142,10 @@ def key_decoder(kinds: list[T.DataType]) -> msgspec.msgpack.Decoder[Any]:
 
 
 def listed(column: pa.Array, kind: T.DataType, as_tuples: int = 0) -> list[Any]:
-    """Convert a column to a list of values; structs become tuples down to a depth, and dicts below.
+    """Convert a column to a list of values; structs become tuples in the outer levels, and dicts below.
 
     Args:
-        column: The column, in Spark's Arrow form.
+        column: The column, as Spark passes it in Arrow format.
         kind: Its type.
         as_tuples: The number of levels of structs that become tuples.
     """
@@ -169,7 +169,7 @@ def listed(column: pa.Array, kind: T.DataType, as_tuples: int = 0) -> list[Any]:
 
 
 def _with_dicts(value: Any, kind: T.DataType) -> Any:
-    """Convert maps, which Arrow lists as pairs, to dicts; Arrow 20 and later do so itself."""
+    """Convert maps to dicts; Arrow before version 20 lists a map as pairs."""
     if value is None:
         return None
     match kind:

@@ -102,7 +102,7 @@ def value_and_result(
     Args:
         frame: The DataFrame.
         aggregate: The aggregate.
-        value: The column; `count` needs none.
+        value: The column; `count` needs no column.
         value_type: The type of the aggregate, as DDL or a DataType; named aggregates don't need it.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Durations as Spark has them, such as "5 minutes", or a timedelta."""
+"""Durations in Spark's syntax, such as "5 minutes", or as a timedelta."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Duration = str | timedelta
 
 
 def milliseconds(name: str, duration: Duration) -> int:
-    """Return a duration in whole milliseconds; `name` is its name in messages.
+    """Return a duration in whole milliseconds; `name` is the option's name in messages.
 
     Raises:
         BadInput: The duration can't be parsed, has no unit, or isn't a whole number of milliseconds.

@@ -1,6 +1,6 @@
-"""The two ends of an operator: packing its input by group before the shuffle, and unpacking its output into columns.
+"""An operator's input and output: `Pack` packs rows by group before the shuffle, `Unpack` unpacks changes into columns.
 
-Spark passes record batches to these functions (`mapInArrow`), so each end costs a microsecond per row.
+Spark passes record batches to these functions (`mapInArrow`), so packing or unpacking a row costs a microsecond.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Unpack:
 
 
 def at_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Concatenate record batches until they contain many rows."""
+    """Concatenate record batches into batches of at least `ROWS_AT_ONCE` rows; the last may be smaller."""
     gathered: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:

@@ -22,7 +22,7 @@ _OTHERS = {
 
 
 def file_system_reason(error: BaseException) -> str | None:
-    """Return the reason why files couldn't be read or written, such as `No space left on device`; None for others."""
+    """Return the reason why files couldn't be read or written, such as `Disk quota exceeded`; None for other errors."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     text = str(error)

@@ -1,4 +1,4 @@
-"""The inputs of an operator: the columns that a user names, resolved, and comparable orders of arrival."""
+"""The inputs of an operator: their resolved columns, and comparable orders of arrival."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .processor import WITHIN
 
 
 class OperatorInput(NamedTuple):
-    """An input of an operator, resolved.
+    """An input of an operator, with its columns resolved.
 
     Attributes:
         side: The input's name in messages, such as `left`.
@@ -30,7 +30,7 @@ class OperatorInput(NamedTuple):
         value_type: Its type.
         as_tuples: The number of levels of a value's structs that become tuples for the logic; deeper structs become
             dicts.
-        clock: The timestamp to which a row moves the clock; its event time by default.
+        clock: The timestamp to which a row moves the clock; by default the row's event time.
     """
 
     side: str
@@ -60,7 +60,7 @@ def resolved(
         frame: The input, streaming or batch.
         key: One or several columns.
         timestamp: Event time: a timestamp column, or a bigint column of ms since 1970.
-        value: The value's column, if it has one.
+        value: The value's column; None if the input has no value.
         order: The order of arrival, such as an offset.
         side: The input's name, for messages.
 
@@ -77,10 +77,10 @@ def resolved(
 
 
 def in_one_order(inputs: Sequence[OperatorInput]) -> list[OperatorInput]:
-    """Return two inputs with comparable orders of arrival: a row precedes the changes that rows of its order cause.
+    """Make the orders of two inputs comparable: a row precedes the changes that rows with the same order cause.
 
     Raises:
-        BadInput: Their orders have types that can't be compared; the message names both types.
+        BadInput: The types of the two orders can't be compared; the message names both types.
     """
     if len(inputs) != 2 or inputs[0].order_type == inputs[1].order_type:
         return list(inputs)
@@ -160,7 +160,7 @@ def require_same_order(first: OperatorInput, other: OperatorInput) -> None:
 
 
 class JoinInput(NamedTuple):
-    """An input of a join, not resolved yet; the attributes are the arguments of `spark_impl.inputs.table`."""
+    """An input of a join, with unresolved columns; the attributes are the arguments of `spark_impl.inputs.table`."""
 
     frame: DataFrame
     key: ColumnLike | Sequence[ColumnLike] = "key"
@@ -175,7 +175,7 @@ JoinInputLike = DataFrame | JoinInput
 
 @contextmanager
 def reading(side: str, given: JoinInputLike) -> Iterator[JoinInput]:
-    """Yield a join's input. Error messages in the block name its side, and for a bare DataFrame the remedy.
+    """Yield a join's input; errors raised in the block then name the input's side.
 
     Raises:
         BadInput: The columns are invalid; the message begins with the side.
@@ -224,7 +224,7 @@ def joined_type(left: T.DataType, right: T.DataType) -> T.StructType:
 
 
 def any_null(columns: list[Column]) -> Column:
-    """Return whether a column is null."""
+    """Return the condition that at least one of the columns is null."""
     null = F.lit(False)
     for column in columns:
         null = null | column.isNull()

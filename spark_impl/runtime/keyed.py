@@ -1,8 +1,8 @@
 """Run a `Logic` over the rows of each key on Spark, and return its changelog.
 
-Rows are packed by group of keys for the processor that holds their state, as messages between stages, and as changes at
-the end, which become columns. This module adds to Spark's plan: the clock (Spark's watermark), the order of arrival,
-which a shuffle loses, and the declaration that identifies a checkpoint.
+A processor receives packed rows by groups of keys, and stores the keys' state. Stages exchange packed messages; the
+last stage's changes become columns. This module adds the clock (Spark's watermark), the order of arrival (which a
+shuffle loses), and the declaration (which identifies a checkpoint) to Spark's plan.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class StageOf(NamedTuple):
         state: The fields of a key's packed state.
         hop: Addresses the stage's messages, and makes their content; the last stage's changes are the operator's
             result.
-        messages: The type of the content, a struct with the fields of `SEEN` before it.
+        messages: The type of the messages' content, a struct that begins with the fields of `SEEN`.
     """
 
     logic: Logic[Any]
@@ -72,7 +72,7 @@ def keyed(
 
     **Chaining**: a changelog is a valid input of the next operator, with `order="place"`. The next operator then
     processes the changes as if each row had passed all operators before the next row arrived. Changes that the clock
-    closes come before the rows of their batch. Another input beside a changelog needs only a plain order: a row comes
+    causes come before the rows of their batch. Another input beside a changelog needs only a plain order: a row comes
     before changes caused by a row with the same order. A null value deletes a table's row, and is ignored in a stream.
     A window stays in the result only as a part of the key, or of a value that isn't null. Filter out rows whose change
     is `dropped` first, because their value is null too.
@@ -80,9 +80,9 @@ def keyed(
     A streaming result is written in append or update mode, which are equivalent here; Spark refuses complete.
 
     All operators of a query have one clock, because Spark has one watermark. The clock follows the rows of the timed
-    operator nearest the source (of the slowest source, if each has such an operator). Other rows don't move it. A
-    change emitted on close lags the clock by the time that it has waited (for sessions more than gap + grace). The next
-    timed operator needs that much more grace.
+    operator nearest the source (of the slowest source, if each source has a timed operator). Other rows don't move the
+    clock. A change emitted on close lags behind the clock by its waiting time (for sessions more than gap + grace). The
+    next timed operator needs additional grace for this lag.
 
     **Restarting**: a checkpoint belongs to a declaration. Under another declaration the query fails before the batch
     emits anything; the message contains both declarations.
@@ -92,12 +92,12 @@ def keyed(
         logic: The logic of a key.
         state_type: The fields of a key's packed state.
         value_type: The type of the changes' values.
-        state_groups: The number of groups of keys; None: `STATE_GROUPS`. One task processes a group, and its keys share
-            a binary in the state. A checkpoint keeps its first number.
+        state_groups: The number of groups of keys; by default `STATE_GROUPS`. One task processes a group, and the
+            group's keys share a binary in the state. The number stays the same for a checkpoint.
         initial_state: The initial state of a new checkpoint, from `read_state` of another checkpoint: with another
             `state_groups`, or another declaration that stores the same fields. The query of that checkpoint must have
             ended.
-        report_dropped: Whether dropped rows are emitted too.
+        report_dropped: Whether the changelog also contains dropped rows.
         timed: Whether the logic needs the clock and timers.
         declaration: The operator's `declaration_of`; with None no checkpoint is refused.
 
@@ -140,9 +140,9 @@ def staged(
 ) -> DataFrame:
     """Run an operator of several stages; each stage reads its own inputs and the messages of the stage before.
 
-    All messages of a batch are delivered within it. A stage processes rows and messages by place, as if each arrival
-    had passed all stages before the next arrival. The place is the order of the row that caused a message, then the
-    message's ordinal in each stage.
+    A batch delivers all its messages. A stage processes rows and messages in the order of `place`, as if each arrival
+    had passed all stages before the next arrival. A message's `place` is the order of the row that caused the message,
+    then the message's ordinal in each stage.
 
     Args:
         stages: The stages, first to last.
@@ -154,8 +154,7 @@ def staged(
         declaration: As in `keyed`.
         processor: The class of the processor that processes a group.
 
-    Returns:
-        As `keyed`, by the key of the last stage. Between stages the place contains the ordinals of all stages.
+    Returns: As `keyed`, by the key of the last stage. Between stages `place` contains the ordinals of all stages.
 
     Raises:
         BadInput: As `keyed`.
@@ -170,13 +169,13 @@ def staged(
         require_supported(f"{one.side} value".lstrip(), one.value_type)
     require_supported("value", value_type)
     streaming = any(one.frame.isStreaming for one in inputs)
-    has_clock = [_has_clock(one) for one in inputs]  # every input, because _has_clock may refuse it
+    has_clock = [_has_clock(one) for one in inputs]  # a list, because _has_clock must check every input
     moves = streaming and timed and not any(has_clock)
     states = _initial_states(initial_state, len(stages), streaming)
     sent: DataFrame | None = None
     messages: T.DataType | None = None
     for number, stage in enumerate(stages):
-        # A row comes before the messages caused by rows of its place.
+        # A row comes before the messages caused by rows with the same order.
         steps = [-1] * number if len(stages) > 1 else None
         order_type = _order_type(inputs[0], steps)
         sides = [] if messages is None else [StageInput("messages", order_type, messages)]
@@ -217,7 +216,7 @@ def _served(packed: DataFrame, processor: KeyedProcessor, timed: bool, initial_s
 
 
 def _initial_states(given: InitialState, stages: int, streaming: bool) -> list[DataFrame]:
-    """Return the initial state of each stage; None for each stage if none is given."""
+    """Return the initial state of each stage; empty without an initial state."""
     states = [given] if isinstance(given, DataFrame) else list(given or ())
     if states and len(states) != stages:
         raise BadInput(
@@ -229,7 +228,7 @@ def _initial_states(given: InitialState, stages: int, streaming: bool) -> list[D
 
 
 def _order_type(source: OperatorInput, steps: Sequence[int] | None) -> T.DataType:
-    """Return the type of the order in which a stage processes rows, with `steps` ordinals of stages."""
+    """Return the type of the order in which a stage processes rows; each of `steps` adds the ordinal of a stage."""
     if steps is None:
         return source.order_type
     place = T.StructType().add("order", source.order_type).add("at", "long")
@@ -319,7 +318,7 @@ def _unpacked(
 
 
 def declaration_of(operator: str, definition: Definition, **further: Any) -> str:
-    """Return a declaration as text, which identifies its checkpoints.
+    """Return an operator's declaration as text, which identifies the operator's checkpoints.
 
     Args:
         operator: The operator's name.
@@ -341,7 +340,7 @@ def _has_clock(source: OperatorInput) -> bool:
     """Return whether an input comes from a timed operator, whose clock is then the query's clock.
 
     Raises:
-        BadInput: The input has its own watermark after that operator.
+        BadInput: The input has its own watermark after the timed operator.
     """
     return _clocks(source.frame._jdf.queryExecution().analyzed(), source.side)[1]
 

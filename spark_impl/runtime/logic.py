@@ -62,7 +62,7 @@ def with_one_nan(value: Any) -> Any:
 
 
 def key_of(parts: Iterable[Any]) -> Key:
-    """Make a key from its decoded parts; a NaN in it is equal to itself."""
+    """Make a key from its decoded columns; a NaN in the key is equal to itself."""
     key = tuple(parts)
     for part in key:
         if part != part:
@@ -142,12 +142,12 @@ def _comparable(value: Any) -> tuple[Any, ...]:
 
 
 class Logic(Generic[State]):
-    """The logic of a key, in pure Python: without Spark or own state; the caller passes the key's state."""
+    """The logic of a key, in pure Python without Spark; the caller passes the key's state to each method."""
 
     keeps_null_keys = False
 
     def for_key(self, key: Key) -> Logic[State]:
-        """Return the logic for this key: the same for all keys, except if several mutants share a query."""
+        """Return the logic for a key: this logic for all keys, except if several mutants share a query."""
         return self
 
     def in_order(self, rows: list[Arrived]) -> list[Arrived]:
@@ -192,5 +192,5 @@ class Logic(Generic[State]):
         return state
 
     def due(self, state: State, clock: int) -> int | None:
-        """Return the time (ms), after `clock`, of the next call of `close` or `keep`; None for never."""
+        """Return the time (ms), after `clock`, of the next call of `close` or `keep`; None if no call is needed."""
         return None

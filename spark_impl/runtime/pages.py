@@ -66,7 +66,7 @@ class Pages:
 
     def page_of(self, key: bytes) -> Keys:
         """Open the page of a key."""
-        # The low bits choose the key's group.
+        # The hash's low bits choose the key's group.
         return self.open((crc32(key) >> 12) % len(self.closed))
 
     def open(self, number: int) -> Keys:
@@ -78,7 +78,7 @@ class Pages:
         return page
 
     def due(self, clock: int) -> list[tuple[bytes, Keys]]:
-        """List the keys that are due at a clock (ms), each with its page."""
+        """List the keys that are due at a clock time (ms), each with its page."""
         for number, page in enumerate(self.closed):
             if page.due is not None and page.due <= clock:
                 self.open(number)

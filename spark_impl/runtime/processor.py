@@ -1,6 +1,6 @@
 """Processes the keys of a group in Spark: packed rows and state, one pending timer, and a guard of checkpoints.
 
-One runtime: `streamproof check` checks the same code that runs in production.
+`streamproof check` runs this same code, so it checks the code that runs in production.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class Stage:
         key: The fields of its keys; if empty, keys may have any length and type.
         state: The fields of a key's packed state.
         hop: Addresses a message, and makes its content; None if the changes are the operator's result.
-        report_dropped: Whether dropped rows are emitted too.
-        ended: Whether the history has ended: a batch DataFrame, in which all windows close.
+        report_dropped: Whether the changelog also contains dropped rows.
+        ended: Whether the input is a batch DataFrame: its history has ended, so all windows close.
         declaration: The declaration that identifies its checkpoints; if None, no checkpoint is refused.
     """
 
@@ -109,7 +109,7 @@ class KeyedProcessor(StatefulProcessor):
     """Runs a stage in Spark: the packed state of a group of keys, and at most one pending timer.
 
     Each key behaves as if it had its own state and timer. Every partition of the state also contains the declaration's
-    text. A batch reads it in each partition before it emits anything, even without a row or a timer.
+    text. A batch reads that text in each partition before the batch emits anything, even without a row or a timer.
 
     Attributes:
         keys_of_page: The average number of keys of a group that share a page, at most.
@@ -189,7 +189,7 @@ class KeyedProcessor(StatefulProcessor):
         return self.serve(arrived, timerValues)
 
     def handleInitialState(self, key: Any, initialState: Row, timerValues: Any) -> None:
-        """Adopt keys of a state from another checkpoint."""
+        """Store the keys of an initial state, which comes from another checkpoint."""
         found = self.state.get()
         packed, timer = (None, None) if found is None else found
         keys, closed, _, fields = _HANDED_OVER.decode(initialState[1])
@@ -241,7 +241,7 @@ class KeyedProcessor(StatefulProcessor):
         return self.emitted(changes)
 
     def held(self, of_key: bytes, page: Keys) -> Held:
-        """Unpack the state of a key on its page; make a new state if it has none."""
+        """Unpack the state of a key on its page; make a new state if the page lacks the key."""
         key, stored = self.key_of(of_key), page.get(of_key)
         logic = self.stage.logic.for_key(key)
         if stored is None:
@@ -249,14 +249,14 @@ class KeyedProcessor(StatefulProcessor):
         return Held(key, logic, logic.unpack(self.fields.decode(stored.fields)), stored.emitted, page)
 
     def clock(self, timerValues: Any) -> int:
-        """Read the largest event time of earlier batches (ms), at least 1970 as in Spark; a batch DataFrame has none.
+        """Return the largest event time of earlier batches (ms, at least 0); for a batch DataFrame the earliest time.
 
         No row is late in a batch DataFrame, even before 1970.
         """
         return BEFORE_ALL_TIMES if self.stage.ended else max(timerValues.getCurrentWatermarkInMs(), 0)
 
     def closed(self, held: dict[bytes, Held], clock: int, phase: int) -> list[KeyedOutput]:
-        """Close keys, by end (or timestamp, if there is no window), then key."""
+        """Return the changes that the clock closes, by window end (or timestamp without a window), then key."""
         closed: list[tuple[int, Key, KeyedOutput]] = []
         for of_key, one in held.items():
             end = 0
@@ -265,7 +265,7 @@ class KeyedProcessor(StatefulProcessor):
             except Exception as error:
                 emitted = [self.failure(error)]
             for change in emitted:
-                # Within a key the logic's order stays: a joined window may close by an end other than the result's.
+                # Within a key the logic's order stays, because a joined window's end may differ from the result's end.
                 end = max(end, (change.timestamp if change.end is None else change.end) or 0)
                 closed.append((end, one.key, (of_key, change, phase, end)))
             one.emitted = max(one.emitted, clock)

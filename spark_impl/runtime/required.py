@@ -1,4 +1,4 @@
-"""The PySpark that the operators need, and the names that they import from it; older versions can't run them."""
+"""The oldest PySpark that runs the operators, and the names that the operators import from PySpark."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OLDEST = "4.3"
 
 
 def require_pyspark() -> None:
-    """Refuse to run the operators on an older PySpark.
+    """Refuse to run the operators on a PySpark older than `OLDEST`.
 
     Raises:
         MissingTool: PySpark is older, or isn't installed.

@@ -1,4 +1,4 @@
-"""Parts shared by operators of several stages: keys under numbered names, and rows dropped by an earlier stage.
+"""Functions of operators with several stages: keys under numbered names, and rows dropped by an earlier stage.
 
 A stage emits messages, with new keys, to the next stage. A message is a tuple that begins with the timestamp (ms) of
 the row that caused it, and the reason why that row was dropped, or None.
@@ -24,7 +24,7 @@ SEEN = (T.StructField("timestamp", T.LongType()), T.StructField("reason", T.Stri
 
 @dataclass(frozen=True)
 class To:
-    """Sends a message to the next stage: it begins with its receiver's key, which is all null for a dropped row.
+    """Addresses a message to the next stage: a sent value begins with the receiver's key, all null for a dropped row.
 
     Attributes:
         width: The number of columns of the receiver's key.
@@ -71,7 +71,7 @@ def named_columns(frame: DataFrame, parameter: str, columns: ColumnLike | Sequen
     Args:
         frame: The DataFrame.
         parameter: The columns' name in messages.
-        columns: One or several, by name or as expressions.
+        columns: One or several columns, by name or as expressions.
 
     Raises:
         BadInput: As in `key_columns`; the message begins with the parameter's name.
@@ -83,5 +83,5 @@ def named_columns(frame: DataFrame, parameter: str, columns: ColumnLike | Sequen
 
 
 def parts(key: Sequence[Any]) -> Key | None:
-    """Return a key's parts, or None if a part is null."""
+    """Return a key as a tuple, or None if one of its columns is null."""
     return None if None in key else key_of(key)

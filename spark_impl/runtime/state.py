@@ -36,7 +36,8 @@ def read_state(checkpoint: str, *, operator: int = 0, batch: int | None = None) 
         `initial_state` accepts).
 
     Raises:
-        BadInput: There is no checkpoint, it lacks the batch or the operator, or the operator isn't one of the twelve.
+        BadInput: The checkpoint is missing, lacks the batch or the operator, or the operator isn't one of streamproof's
+            twelve.
     """
     spark = SparkSession.active()
     reader = spark.read.format("statestore").option("path", checkpoint).option("operatorId", operator)

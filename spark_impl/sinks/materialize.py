@@ -1,9 +1,9 @@
 """Sinks: fold an operator's changelog into a table, each batch exactly once.
 
-After a crash Spark repeats a batch that was written, but not committed in the checkpoint. So a target writes a batch's
-rows and number in one atomic step, and recognizes a repeated batch by its number. Numbers belong to one checkpoint, so
-the query's id and a digest of the batch's source offsets are written beside them. A table refuses to be continued by
-another query, or from an older copy of the checkpoint, because batches would be lost.
+After a crash Spark repeats a batch that was written, but not committed in the checkpoint. A target therefore writes a
+batch's rows and number in one atomic step, and recognizes a repeated batch by its number. Batch numbers belong to one
+checkpoint, so a target also stores the query's id and a digest of the batch's source offsets. A target refuses the
+batches of another query, or of an older copy of the checkpoint, because batches would be lost.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Included(NamedTuple):
     """The content of a target.
 
     Attributes:
-        query: The id of the query that writes it, the same after restarts.
+        query: The id of the query that writes to the target; the id is the same after restarts.
         batch: The newest batch in the target, which also contains all earlier batches.
-        offsets: A digest of that batch's source offsets.
+        offsets: A digest of the newest batch's source offsets.
         result: `table` or `stream`.
         keys: The key's columns.
         schema: The columns and their types.
@@ -73,7 +73,7 @@ class Included(NamedTuple):
                 raise ValueError(f"{name} is {fields[name]!r}")
         try:
             schema = T.StructType.fromJson(fields["schema"])
-        except Exception as error:  # Spark has a separate error type for each way in which a schema can be wrong
+        except Exception as error:  # Spark has a separate error type for each kind of invalid schema
             raise ValueError(f"schema isn't a Spark schema: {error}") from None
         return cls(**{**fields, "keys": tuple(fields["keys"]), "schema": schema})
 
@@ -82,7 +82,8 @@ class Included(NamedTuple):
 class Target(Protocol):
     """A target: any class with these two methods. `materialize` writes to it exactly once.
 
-    Before the query starts, `materialize` calls its method `require_writable()`, if any, which may raise `BadInput`.
+    `materialize` calls the target's method `require_writable()`, if any, before the query starts; it may raise
+    `BadInput`.
     """
 
     def content(self) -> Included | None:
@@ -93,7 +94,7 @@ class Target(Protocol):
         """
 
     def commit(self, rows: DataFrame, content: Included) -> None:
-        """Write a batch's rows and `content`: both or, after a crash, neither.
+        """Write a batch's rows and `content` in one atomic step.
 
         For a table, `rows` has the table's columns and `change`, one row per key and window. An `update` replaces or
         adds the row; a `tombstone` removes the row, if it exists. For a stream, all rows are added.
@@ -111,9 +112,9 @@ def materialize(
     """Start a query that folds a changelog into a table, exactly once across crashes and restarts.
 
     `ParquetTable` and `DuckDBTable` of `spark_impl.sinks.tables` are ready-made targets. A function can write to any
-    other system. It is called with a batch's changes and number, and again with the same changes if Spark crashed
-    before it committed the batch. So it must be idempotent: write by key and window, as here, or store the batch's
-    number in the transaction of its rows and return at once if the number is already stored.
+    other system. `materialize` calls the function with a batch's changes and number, and again with the same changes if
+    Spark crashed before it committed the batch. The function must therefore be idempotent: it writes by key and window,
+    as in the examples, or stores the batch's number in the transaction of its rows and skips a stored number.
 
         def to_postgres(changes, batch):
             rows = changes.select("user", "window.start", "window.end", "value", "change")
@@ -140,18 +141,19 @@ def materialize(
                 .execute()
             )
 
-    A function must detect itself that another query has written to its target, or that batches are missing; the
-    ready-made targets refuse both.
+    The ready-made targets refuse batches after another query has written to the target, or if batches are missing; a
+    function must detect both itself.
 
     Args:
         changelog: The result of an operator, streaming.
         to: A `ParquetTable`, a `DuckDBTable`, any other `Target`, or a function of a DataFrame and a batch's number.
-        checkpoint: The folder of the query's checkpoint. It belongs to the target: when you start over, replace both.
-        result: `table` folds: the last change of each key and window counts, and a tombstone removes the row. `stream`
-            adds every change. Use it for joins of streams: their results have no unique key, so a table would contain
+        checkpoint: The folder of the query's checkpoint. The checkpoint belongs to the target: when you start over,
+            replace both.
+        result: `table` stores the last change of each key and window, and a tombstone removes the row. `stream` stores
+            every change. Use `stream` for joins of streams: their results have no unique key, so a table would contain
             only a key's last result.
-        trigger: The trigger, as in Spark's `DataStreamWriter.trigger`, such as `availableNow=True`; Spark's default
-            without.
+        trigger: The trigger, as in Spark's `DataStreamWriter.trigger`, such as `availableNow=True`; by default Spark's
+            default trigger.
 
     Returns:
         The running query. The table has the key's columns, `window` (null without windows), `value` and `timestamp`; a
@@ -162,9 +164,9 @@ def materialize(
     Raises:
         BadInput: The frame isn't a streaming changelog, the target isn't valid, or it contains other data: another
             query's rows, other columns, or a stream instead of a table. Or the target or the checkpoint is damaged or
-            not writable. The running query fails in the same way if the target is behind or ahead of the checkpoint. It
-            fails with Spark's error if a change of a table has a key of nulls only, two changes of a key and window
-            have the same ordinal, or a change isn't `update`, `tombstone` or `dropped`.
+            not writable. The running query fails in the same way if the target is behind or ahead of the checkpoint.
+            The query fails with Spark's error if a change of a table has a key of nulls only, two changes of a key and
+            window have the same ordinal, or a change isn't `update`, `tombstone` or `dropped`.
     """
     keys = changelog_keys(changelog)
     if not changelog.isStreaming:
@@ -219,7 +221,7 @@ def changelog_keys(changelog: DataFrame) -> tuple[str, ...]:
             "result with all its columns"
         )
     lower = [name.lower() for name in columns]
-    # A stream result stores batch numbers in a column of that name.
+    # A stream result stores batch numbers in the column `batch`.
     taken = [name for name in columns if lower.count(name.lower()) > 1 or name.lower() == "batch"]
     if taken:
         raise BadInput(f"changelog: the column name {taken[0]!r} is reserved: give the key another name, with an alias")
@@ -303,7 +305,7 @@ class Materializer:
         self.known_query: str | None = None
 
     def write(self, changelog: DataFrame, batch: int) -> None:
-        """Write a batch to the target, unless it contains it already."""
+        """Write a batch to the target, unless the target already contains the batch."""
         rows = self.rows(changelog, batch).persist()
         try:
             # Every partition must run, even if the target reads no rows, because running saves an operator's state.
@@ -345,7 +347,7 @@ class Materializer:
         return self.known_query
 
     def require_own_target(self, changelog: DataFrame) -> None:
-        """Before anything runs, refuse a target of another query or changelog, and a damaged checkpoint.
+        """Refuse a target of another query or changelog, and a damaged checkpoint, before the query starts.
 
         Raises:
             BadInput: The message names the difference and the remedy.

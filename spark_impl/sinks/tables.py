@@ -1,7 +1,8 @@
 """Tables that `materialize` writes to: parquet files in a folder, and a table of a DuckDB database.
 
-Both are on one machine's file system, or on one that the driver and all executors share under the same path. They
-survive the end of any process at any time, and a crash of the machine if its file system keeps the last writes.
+Both tables are on the file system of one machine, or on a file system that the driver and all executors share under the
+same path. Both tables survive the end of any process at any time, and a crash of the machine if its file system keeps
+the last writes.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Manifest(NamedTuple):
 
     @property
     def needed(self) -> set[str]:
-        """The folders that must stay, for the table and for readers of an earlier version."""
+        """The folders that the table, or a reader of an earlier version, still needs."""
         return {*self.folders.values(), *(folder for one in self.replaced for folder in one)}
 
 
@@ -64,22 +65,23 @@ class ParquetTable:
     """A table, or a stream, in parquet files; a reader always sees complete batches.
 
     The keys are hashed into buckets, and a batch rewrites the buckets that it touches. Files are never changed. The
-    file `_manifest.json` names the current files. It is replaced atomically when all files are written. A crash leaves
-    files that nobody reads, and the next batch removes them. Spark ignores files in a folder called `_data`, so that
-    nobody reads all of them by mistake. Use `read`, or any parquet reader on `files`.
+    file `_manifest.json` names the current files. A batch replaces the manifest atomically when all files are written.
+    A crash leaves files that nobody reads, and the next batch removes these files. Spark ignores files in a folder
+    called `_data`, so nobody reads outdated files by mistake. Use `read`, or any parquet reader on `files`.
 
     Each batch of a stream adds its own files. No file is rewritten, so files stay as small as the batches.
 
     Attributes:
         path: The folder; created if missing.
-        buckets: The number of buckets; the cost of a batch depends on the buckets that it touches. It can't be changed
-            later.
-        versions: The number of readable versions of the table, with the newest: with 2, a reader can still finish after
-            one more batch. After two more batches its query may fail because a file is missing. Its result is never
-            wrong, and the query can be repeated.
+        buckets: The number of buckets; the cost of a batch depends on the buckets that it touches. The number can't be
+            changed later.
+        versions: The number of readable versions of the table, including the newest. With 2, a reader can still finish
+            after one more batch. After two more batches the reader's query may fail because a file is missing; the
+            query can be repeated, and never returns a wrong result.
 
     Raises:
-        BadInput: The path has a scheme or a character of a glob pattern, or is a file; or a number is too small.
+        BadInput: The path has a scheme or a character of a glob pattern, or is a file; or `buckets` or `versions` is
+            less than 1.
     """
 
     path: str | Path
@@ -115,7 +117,8 @@ class ParquetTable:
         """Return the table's content, or None if there is no table.
 
         Raises:
-            BadInput: The folder contains other files, or another number of buckets; or a part is damaged or missing.
+            BadInput: The folder contains other files, or a table with another number of buckets; or a file is damaged
+                or missing.
         """
         manifest = self._manifest()
         if manifest is None:
@@ -252,9 +255,9 @@ class DuckDBTable:
     a batch's changes as parquet beside the database, and DuckDB reads them there. A row of the table
     `streamproof_progress` describes the table's content.
 
-    The database is open only while a batch is written. The same process may connect to it at any time (not with
-    `read_only`). Another process locks the database while it is connected, and can't connect while a batch is written,
-    so keep its reads short.
+    The database is open only while a batch is written. The same process may connect to the database at any time (not
+    with `read_only`). Another process locks the database while it is connected, and can't connect while a batch is
+    written, so keep connections short.
 
     Attributes:
         database: The database's file; created if missing.
@@ -382,7 +385,7 @@ _HELD = re.compile(r"Could not set lock on file(?:.*Conflicting lock is held in 
 
 
 def _require_database(database: Path) -> None:
-    """Refuse a file that isn't a database; otherwise DuckDB would do so only when it writes the first batch.
+    """Refuse a file that isn't a database; DuckDB itself would refuse the file only at the first batch.
 
     Raises:
         BadInput: The file isn't a database, or is unreadable.
@@ -441,7 +444,7 @@ def _require_room(what: str, folder: Path) -> None:
 
 @contextmanager
 def _writing(what: str, target: Path) -> Iterator[None]:
-    """Convert errors of the file system to one line.
+    """Convert an error of the file system to an error of one line.
 
     Raises:
         StreamproofError: The file system refused an operation.
@@ -485,7 +488,7 @@ def _write(rows: DataFrame, folder: Path, count: int, *partitions: str) -> None:
 
 
 def _local(what: str, path: str | Path) -> Path:
-    """Refuse a path with a scheme, or one that Spark or DuckDB would take for a glob pattern."""
+    """Return the absolute path; refuse a scheme, and characters of a glob pattern."""
     if "://" in str(path):
         raise BadInput(f"{what}: {path} has a scheme, but must be a plain path: write to other systems with a function")
     found = Path(path).absolute()
