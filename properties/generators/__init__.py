@@ -1,1 +1,1 @@
-"""Random histories: how they are drawn, their cohorts, and their coverage goals."""
+"""Random histories: drawing histories, cohorts of histories, and coverage goals."""

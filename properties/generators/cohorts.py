@@ -1,7 +1,7 @@
-"""Cohorts: many histories in one Spark query, each with its own key space, all with one clock schedule.
+"""Cohorts: many histories in one Spark query. Each history has its own key space; all have the same clock schedule.
 
-Spark's watermark is global to a query. So a cohort has one clock schedule, the clock's value after every batch. A row
-under a reserved key drives the watermark along the schedule, and every history carries the schedule as heartbeats.
+Spark's watermark is global to a query, so a cohort has one clock schedule: the clock's value after every batch. A row
+under a reserved key drives the watermark along the schedule, and every history contains the schedule as heartbeats.
 """
 
 from __future__ import annotations
@@ -43,7 +43,12 @@ class Cohort:
 
 
 def clock_schedule(history: History, by_null_keys: bool = False) -> tuple[int, ...]:
-    """Return the batch clock (ms) after every batch of a history; `by_null_keys`: records without a key move it too."""
+    """Return the batch clock (ms) after each batch of a history.
+
+    Args:
+        history: The history.
+        by_null_keys: Whether records without a key move the clock too.
+    """
     schedule, largest = [], 0
     for batch in history.batches:
         for line in batch:
@@ -54,7 +59,7 @@ def clock_schedule(history: History, by_null_keys: bool = False) -> tuple[int, .
 
 
 def clock_before(history: History, batch: int) -> int:
-    """Return the batch clock (ms) of a batch, which is its value after the previous batches."""
+    """Return the batch clock (ms) of a batch: the clock's value after the previous batches."""
     return clock_schedule(history)[batch - 1] if batch else 0
 
 
@@ -78,7 +83,7 @@ def with_clock_advances(batches: Sequence[Sequence[Record]], schedule: Sequence[
 
 
 def agreed(history: History) -> History:
-    """Return a history with values that its operator accepts together with the others."""
+    """Return a history with values that the operator accepts together, as `Domain.agreed` defines them."""
     agree = registration_of(history.operator).domain.agreed
     if agree is None:
         return history
@@ -87,10 +92,10 @@ def agreed(history: History) -> History:
 
 
 def moved_by_records(history: History) -> History:
-    """Return a history whose records move its clock: no heartbeat exceeds the records of its batch.
+    """Return a history in which only records move the clock: no heartbeat is later than the records of its batch.
 
-    Every second batch contains no heartbeat; each other batch with records contains a heartbeat 1 ms below their
-    largest timestamp.
+    Every second batch contains no heartbeat. Each other batch with records contains a heartbeat 1 ms before the largest
+    timestamp of those records.
     """
     batches: list[list[Line]] = []
     for number, records in enumerate(record_batches(history)):
@@ -101,10 +106,10 @@ def moved_by_records(history: History) -> History:
 
 
 def moved_by_one_each(histories: Sequence[History], generator: Random) -> list[History]:
-    """Return a cohort's histories in which exactly one record of each batch reaches the clock after the batch.
+    """Return a cohort's histories in which exactly one record of each batch has the clock schedule's timestamp.
 
-    In random rotation, the record is of the last input, without a value, or of the first input, as far as the batch
-    contains such records.
+    In random rotation, this record is from the last input, has no value, or is from the first input, if the batch
+    contains such a record.
     """
     inputs = operator_named(histories[0].operator).declare(histories[0].options).inputs
     wishes = generator.sample([inputs[-1], None, inputs[0]], 3)
@@ -126,10 +131,10 @@ def moved_by_one_each(histories: Sequence[History], generator: Random) -> list[H
 
 
 def cohorts_of(histories: Sequence[History], null_keys_alone: bool = True) -> list[tuple[Cohort, list[int]]]:
-    """Group histories that may share a query into cohorts, with each history's index in the input.
+    """Group histories into cohorts that may share a query; return each cohort with the indexes of its histories.
 
-    A history with a null key is alone in its cohort, because a null key has no prefix, unless a layout identifies its
-    history.
+    A history with a null key is alone in its cohort, because a null key has no prefix. With `null_keys_alone=False`, it
+    may share a cohort.
     """
     groups: dict[Any, list[int]] = defaultdict(list)
     for index, history in enumerate(histories):
@@ -160,9 +165,8 @@ def one_cohort(histories: Sequence[History]) -> Cohort:
 def pack(cohort: Cohort, fields: Sequence[Field]) -> list[pa.Table]:
     """Convert a cohort to a table for each batch.
 
-    Returns:
-        Tables with the columns key (string; `00042|a`), timestamp (bigint, ms), order (bigint, the order of arrival
-        over the whole cohort), input (string), and the fields' columns.
+    Returns: Tables with the columns key (string; `00042|a`), timestamp (bigint, ms), order (bigint, the order of
+        arrival in the whole cohort), input (string), and the fields' columns.
 
     Raises:
         BadInput: A value doesn't fit its column.
@@ -209,7 +213,7 @@ def _column(batch: int, name: str, values: Sequence[Any], kind: pa.DataType) -> 
 
 
 def unpack(cohort: Cohort, entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Return each history's own entries, under its own keys; entries of the reserved key are left out."""
+    """Return the entries of each history, with the history's own keys; entries of the reserved key are left out."""
     by_history: list[list[Entry]] = [[] for _ in cohort.histories]
     for entry in entries:
         key = entry.output.key

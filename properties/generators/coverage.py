@@ -1,9 +1,9 @@
-"""Coverage goals: histories must meet them before an agreement on these histories counts as conforming.
+"""Coverage goals: a law conforms on histories only if the histories cover the law's goals.
 
-In addition to an operator's own goals, each neighbour of a declaration is a goal. In a neighbour, a number is larger or
-smaller by one. On some history, the reference must emit a different output for the neighbour. So a job that is off by 1
-ms disagrees with the reference on that history. The same applies to a neighbour with the right numbers that closes or
-drops 1 ms late or early by the clock.
+In addition to an operator's own goals, each neighbour of a declaration is a goal. In a neighbour, a number of the
+declaration is larger or smaller by one, or the clock is 1 ms early or late. The goal is a history on which the
+reference emits a different output for the neighbour. A job that is off by 1 ms then disagrees with the reference on
+that history.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .variety import UNORDERED, variety_goals, variety_met
 EMITTED = "something emitted"
 MOVED, AHEAD = "clock moved by a record before the last", "null key ahead of the clock"
 ATTEMPTS = 20
-"""The largest number of schedules to try until all goals are covered; a try needs only the reference."""
+"""The largest number of schedules to draw until all goals are covered; only the reference runs on each."""
 
 
 T = TypeVar("T")
@@ -39,15 +39,15 @@ OutputOfKeys: TypeAlias = dict[tuple[int, Key | None], list[Change]]
 
 
 class Neighbour(NamedTuple):
-    """A declaration with a number that is off by one, or a behaviour whose clock is off.
+    """A declaration with a number that is off by one, or a behaviour whose clock is off by 1 ms.
 
-    The goal is that the neighbour's output differs from the output of the original declaration and behaviour.
+    The neighbour's goal is covered if its output differs from the output of the original declaration and behaviour.
 
     Attributes:
-        goal: The goal's name, for a single declaration.
-        pooled: The goal's name for histories of many declarations of an operator.
+        goal: The name of the goal for histories of one declaration.
+        pooled: The name of the goal for histories of many declarations of an operator.
         options: The options of the neighbour.
-        behaviour: The neighbour's behaviour; None: the operator's own.
+        behaviour: The neighbour's behaviour; None for the operator's behaviour.
     """
 
     goal: str
@@ -56,12 +56,12 @@ class Neighbour(NamedTuple):
     behaviour: Callable[[Any, Clock], Behaviour] | None = None
 
     def differs(self, history: History, own: OutputOfKeys) -> bool:
-        """Return whether its output for a history differs from `own`, the declaration's output."""
+        """Return whether the neighbour's output for a history differs from `own`, the declaration's output."""
         return emitted(play(replace(history, options=self.options), self.behaviour)) != own
 
 
 class _OffClock:
-    """A clock that is off by some ms at certain times, as for an operator with wrong edges."""
+    """A clock that is off by some ms at certain times, as in an operator that closes windows at the wrong times."""
 
     def __init__(self, clock: Clock, by: int, at: Callable[[int], bool]) -> None:
         self.clock, self.by, self.at = clock, by, at
@@ -80,12 +80,12 @@ class _OffClock:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Histories of a cohort, and the goals that they cover.
+    """The histories of a cohort, and the coverage goals of these histories.
 
     Attributes:
         histories: The histories, with the same clock schedule.
-        covered: The number of histories that met each goal; a neighbour's goal counts once.
-        missing: The unmet goals.
+        covered: The number of histories that cover each goal; a neighbour's goal counts once.
+        missing:
     """
 
     histories: list[History]
@@ -114,7 +114,7 @@ def neighbours(operator: str, options: Mapping[str, Any]) -> list[Neighbour]:
 
 
 def _off_by_clock(operator: str, options: Mapping[str, Any]) -> Iterator[Neighbour]:
-    """Return the neighbours that close, or drop as late, 1 ms after the edge, and 1 ms before it."""
+    """Yield the neighbours that close windows, or drop late records, 1 ms late and 1 ms early."""
     declaring, domain = operator_named(operator), registration_of(operator).domain
     definition = declaring.declare(options)
 
@@ -139,11 +139,11 @@ def _lies_at(step: int, offset: int, now: int) -> bool:
 
 
 def coverage_goals(registration: Registration, definition: Any, stream_time: bool = False) -> tuple[str, ...]:
-    """Return the names of the goals for a definition's histories: the goals of every operator, and its own.
+    """Return the names of the coverage goals for a definition's histories: common goals, and the operator's own.
 
     Args:
         registration: The operator's registration.
-        definition: The definition, whose drawn histories include histories with null keys.
+        definition: The definition; its drawn histories include histories with null keys.
         stream_time: Whether the histories have no cuts, so that some goals are impossible.
     """
     found = ["out of order", "two keys", "null key kept" if keeps_null_keys(definition) else "dropped: null key"]
@@ -157,7 +157,7 @@ def coverage_goals(registration: Registration, definition: Any, stream_time: boo
 
 
 def goals_met(registration: Registration, history: History, played: Played) -> set[str]:
-    """Return the names of the goals that a history met.
+    """Return the names of the goals that a history covers.
 
     Args:
         registration: The operator's registration.
@@ -178,7 +178,7 @@ def goals_met(registration: Registration, history: History, played: Played) -> s
 
 
 def clock_goals(registration: Registration, definition: Any) -> tuple[str, ...]:
-    """Return the names of the clock goals of a definition's histories whose records, not heartbeats, move the clock."""
+    """Return the names of the clock goals for a definition's histories in which records move the clock."""
     if not registration.by_clock(definition):
         return ()
     return (MOVED,) if keeps_null_keys(definition) else (MOVED, AHEAD)
@@ -199,12 +199,12 @@ def _clock_goals_met(history: History) -> Iterator[str]:
 
 
 def keeps_null_keys(definition: Any) -> bool:
-    """Return whether records without a key are kept."""
+    """Return whether a definition keeps records without a key."""
     return getattr(definition, "null_key", "drop") == "keep"
 
 
 def count_goals_met(histories: Iterable[History], played: Iterable[Played] | None = None) -> Counter[str]:
-    """Count the histories that met each goal; `played` is the reference's run of each, if available."""
+    """Count the histories that cover each goal; `played` is the reference's run of each history, if available."""
     histories = list(histories)
     met: Counter[str] = Counter()
     for history, own in zip(histories, map(play, histories) if played is None else played, strict=True):
@@ -213,7 +213,7 @@ def count_goals_met(histories: Iterable[History], played: Iterable[Played] | Non
 
 
 def goals(operator: str, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of a cohort's goals for a declaration; cohorts contain no histories with null keys."""
+    """Return the names of the goals of a cohort of a declaration; cohorts contain no null keys."""
     registration = registration_of(operator)
     return (
         EMITTED,
@@ -225,12 +225,12 @@ def goals(operator: str, options: Mapping[str, Any]) -> tuple[str, ...]:
 def covered_by(
     histories: Sequence[History], finished: Finish | None = None, played: Sequence[Played] | None = None
 ) -> Counter[str]:
-    """Count the histories of a declaration that met each goal; a neighbour's goal counts once.
+    """Count the histories of a declaration that cover each goal; a neighbour's goal counts once.
 
     Args:
         histories: The histories.
-        finished: Converts each history to the history that is run, if it contains an additional batch. The last clock
-            then takes effect in the same batch as that batch's clock, so fewer differences show.
+        finished: Converts each history to the history that is run, if that contains an additional batch. The last two
+            clocks then take effect in the same batch, so fewer neighbours differ.
         played: The reference's run of each history, if available.
     """
     played = [play(history) for history in histories] if played is None else played
@@ -243,7 +243,7 @@ def covered_by(
 
 
 def without_neighbours(covered: Mapping[str, int]) -> Counter[str]:
-    """Return counts of goals without the neighbours' goals, which no single history meets."""
+    """Return counts of goals without the goals of neighbours, which a single history can't be asked to cover."""
     left_out = [goal for goal in covered if goal == EMITTED or goal.endswith((" differ", " differs"))]
     return Counter({goal: count for goal, count in covered.items() if goal not in left_out})
 
@@ -251,11 +251,11 @@ def without_neighbours(covered: Mapping[str, int]) -> Counter[str]:
 def neighbours_shown(
     histories: Sequence[History], played: Sequence[Played] | None = None, only: Collection[str] | None = None
 ) -> Counter[str]:
-    """Count the neighbours' goals that histories of a declaration meet, and the histories with output.
+    """Count the goals of neighbours that histories of a declaration cover, and the histories with output.
 
     Args:
         histories: The histories.
-        played: The reference's run of each, if available.
+        played: The reference's run of each history, if available.
         only: The goals to count; all by default.
     """
     operator, options = histories[0].operator, histories[0].options
@@ -269,7 +269,7 @@ def neighbours_shown(
 
 
 def emitted(played: Played) -> OutputOfKeys:
-    """Return the output to compare a job with: the ordered changes of each batch and key, without dropped records."""
+    """Return the output that a job must match: the ordered changes of each batch and key, without dropped records."""
     changes: dict[tuple[int, Key | None], list[Change]] = defaultdict(list)
     for entry in played.entries:
         if isinstance(entry.output, Change):
@@ -281,8 +281,8 @@ def fewest_missing(draw: Callable[[int], tuple[T, Sequence[str]] | None]) -> T:
     """Draw until no goal is missing, at most `ATTEMPTS` times; return the first draw that misses the fewest goals.
 
     Args:
-        draw: Gets the number of the attempt; returns its draw and the missing goals, or, except for the first, None if
-            an earlier attempt is no worse.
+        draw: Takes the number of the attempt; returns a draw and its missing goals. After the first attempt, None means
+            that an earlier attempt is no worse.
     """
     best = draw(0)
     assert best is not None
@@ -303,7 +303,7 @@ def draw_covering(
     batches: int = BATCHES,
     finished: Finish | None = None,
 ) -> Drawn:
-    """Draw a cohort's schedule and histories, with other schedules until all goals are covered; as `fewest_missing`.
+    """Draw a cohort's schedule and histories; draw again until all goals are covered, as in `fewest_missing`.
 
     The same arguments draw the same cohort.
 
@@ -313,8 +313,7 @@ def draw_covering(
         count: The number of histories.
         seed: The seed.
         batches: The number of batches of a schedule.
-        finished: Converts each history to the history that is run, if it differs; the returned histories are the drawn
-            histories.
+        finished: Converts each drawn history to the history that is run; the drawn histories are returned.
     """
     wanted = goals(operator, options)
     hardest = [neighbour.goal for neighbour in neighbours(operator, options)]
@@ -323,7 +322,7 @@ def draw_covering(
         schedule = draw_schedule(operator, options, seed * ATTEMPTS + attempt, batches)
         histories = list(draw_histories(HistorySettings(operator, options, schedule), count, seed))
         if attempt and hardest:
-            # Goals that the previous attempt missed are checked first, because they are likely to be missed again.
+            # First check the goal that earlier attempts missed most recently, because it is likely to be missed again.
             run = histories if finished is None else [finished(history) for history in histories]
             if not neighbours_shown(run, only=hardest[:1])[hardest[0]]:
                 return None

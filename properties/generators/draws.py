@@ -1,7 +1,8 @@
-"""Random histories, drawn as lists of moves; each move names a time near which its record is.
+"""Random histories, drawn as lists of moves; a move describes a record relative to earlier records or to the clock.
 
-Uniform timestamps would almost never be exactly one gap after a session, or on the close edge. So a move names an
-earlier record, or the edge, and a distance. Moves consist of small integers, and smaller integers are simpler moves.
+Uniformly random timestamps would almost never be exactly one gap after a session, or exactly at the end of a window. A
+move therefore consists of an earlier record, or an edge such as a window's end, and a distance. Moves are tuples of
+small integers, and smaller integers are simpler moves.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ KINDS = 13
 
 
 class Move(NamedTuple):
-    """An arrival, relative to earlier arrivals; all fields are small integers, and 0 is the simplest.
+    """An arrival, relative to earlier arrivals; all fields are small integers, and 0 is the simplest value.
 
-    The last two fields are for operators other than session windows: the input, and whether the record is ordinary.
+    The last two fields are for operators with several inputs, or with values of several forms.
     """
 
     kind: int
@@ -51,13 +52,13 @@ class HistorySettings:
     Attributes:
         operator: The operator's name.
         options: Options of the operator, as in a history file.
-        schedule: The clock (ms) after every batch; no record of a batch is after it.
+        schedule: The clock (ms) after every batch; no record of the batch is later.
         arrivals: The largest number of records of a history.
-        keys: The keys to draw from; the first is drawn most often.
-        null_keys: Whether to draw records without a key too; their histories run alone.
-        kind: The name of the kind of values, on the inputs that accept it; other inputs use the domain's first kind.
-        key_set: The name of the set of keys; a set other than the plain set replaces all keys, including keys in
-            values.
+        keys: The keys to draw from; the first key is drawn most often.
+        null_keys: Whether to draw records without a key too; histories with such records can't share a query.
+        kind: The name of the kind of values for the inputs that accept it; other inputs have the first kind that they
+            accept.
+        key_set: The name of the set of keys; a set other than `PLAIN` replaces all keys, including keys in values.
     """
 
     operator: str
@@ -71,19 +72,19 @@ class HistorySettings:
 
     @property
     def is_plain(self) -> bool:
-        """Return whether a move needs neither an input nor a choice."""
+        """Return whether the fields `side` and `choice` of moves have no effect."""
         return registration_of(self.operator).domain.is_plain and not self.null_keys
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The names of the kinds of values that some input accepts."""
+        """The names of the kinds of values that at least one input accepts."""
         domain, definition = registration_of(self.operator).domain, operator_named(self.operator).declare(self.options)
         taken = {name for side in definition.inputs for name in domain.kinds(definition, side)}
         return tuple(name for name in VALUE_KINDS if name in taken)
 
 
 def integers(generator: random.Random) -> Integer:
-    """Return a generator's `randint` for small bounds, which draws the same integers three times as fast."""
+    """Return a function like the generator's `randint`, which draws the same integers three times as fast."""
     bits = generator.getrandbits
 
     def integer(least: int, most: int) -> int:
@@ -98,7 +99,7 @@ def integers(generator: random.Random) -> Integer:
 
 
 def draw_move(integer: Integer, plain: bool = True) -> Move:
-    """Draw a move; a plain move has no input and choice."""
+    """Draw a move; in a plain move, `side` and `choice` are 0."""
     key = integer(0, 9)
     cut = integer(0, 9)
     return Move(
@@ -162,7 +163,7 @@ def history_of(settings: HistorySettings, moves: Sequence[Move], name: str = "hi
 
 
 class _Times(NamedTuple):
-    """The times (ms) that matter to a definition, from its domain."""
+    """The distances, edges and reach (ms) of a definition, from its `Domain`."""
 
     distances: tuple[int, ...]
     edges: tuple[int, ...]
@@ -204,15 +205,15 @@ def _timestamp(move: Move, times: _Times, schedule: Sequence[int], batch: int, b
 def draw_histories(settings: HistorySettings, count: int, seed: int, mixed: bool = False) -> Iterator[History]:
     """Draw histories of exactly `settings.arrivals` records, with the names `h0`, `h1` and so on.
 
-    The cuts of a history are uniformly random, so that every batch gets its share of records, and some batches are
-    empty.
+    The cuts of a history are uniformly random, so that all batches contain records in some histories, and some batches
+    are empty.
 
     Args:
         settings: The shared settings.
         count: The number of histories.
         seed: The seed; the same seed draws the same histories.
-        mixed: Whether each history gets its own kind of values and set of keys, in turn, instead of the settings';
-            other draws stay the same.
+        mixed: Whether each history has another kind of values and set of keys, in turn, instead of those of the
+            settings; all other draws stay the same.
     """
     generator, is_plain = random.Random(seed), settings.is_plain
     integer = integers(generator)

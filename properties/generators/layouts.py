@@ -1,7 +1,7 @@
-"""Layouts: a cohort's records in columns of other types, as in users' jobs, and the reverse conversion of the output.
+"""Layouts: convert a cohort's records to columns of other types, as in users' jobs, and convert the output back.
 
 `pack` stores a cohort's keys in a text column, its times in a bigint, and its values, of any kind, as JSON text. A
-layout uses other types, and converts the output back, so that it can be compared with the reference's output.
+layout uses other types, and converts the output back for the comparison with the reference's output.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from .cohorts import Cohort
 from .values import FRACTIONS, OF_32_BITS, OF_64_BITS
 
 Parts: TypeAlias = tuple[Any, ...]
-"""The parts of a key, one for each key column."""
+"""The values of a key, one for each key column."""
 NULL_KEY = "∅ no key"
-"""The replacement of a null key in a history's key space."""
+"""The text that replaces a null key in a history's key space."""
 MICROSECONDS = 617
-"""The factor for rows' microseconds within a millisecond: its multiples reach each number below 1,000."""
+"""The factor for the microseconds of rows' times: its multiples modulo 1,000 reach every number below 1,000."""
 OTHER_GROUPS, OTHER_OPTIONS, OTHER_KEYS = "another state_groups", "other options", "keys of another type"
 DECLARATIONS = (OTHER_GROUPS, OTHER_OPTIONS, OTHER_KEYS)
-"""The changed declarations with which a query can't continue from its checkpoint."""
+"""The changes of a declaration after which a query must not continue from its checkpoint."""
 NOW_MS = 1_700_000_000_000
-"""A time in November 2023 (ms since 1970), because such times need more than 32 bits."""
+"""A time in November 2023 (ms since 1970), which needs more than 32 bits."""
 
 
 @dataclass(frozen=True)
 class KeyParts:
-    """The columns of a key, and the parts of histories' keys in them.
+    """The columns of a key, and the encoding of histories' keys in these columns.
 
     Attributes:
         types: The columns' types.
-        of: Gets a history's index, a key's rank among the cohort's keys, and their number; returns the key's parts.
-        of_driver: The parts of the reserved key.
-        index: Gets the parts of a key outside all histories; returns the index of the history that it seems to belong
-            to.
+        of: Takes a history's index, a key's rank among the cohort's keys, and the number of keys; returns the key's
+            values.
+        of_driver: The values of the reserved key.
+        index: Takes the values of an unknown key; returns the index of the history to which the key seems to belong.
     """
 
     types: tuple[pa.DataType, ...]
@@ -56,9 +56,9 @@ class KeyParts:
     index: Callable[[Parts], int]
 
     def null(self, index: int | None, at: int) -> Parts:
-        """Return the parts of a null key: by the record's time (ms), the first, the last or all parts are null.
+        """Return the values of a null key: the first, the last or all are null, as the record's time (ms) decides.
 
-        So the parts stay the same when a history is run again alone.
+        The values thus stay the same when a history runs again alone.
         """
         if index is None or at % 3 == 2:
             return (None,) * len(self.types)
@@ -67,7 +67,7 @@ class KeyParts:
         return tuple(parts)
 
     def owner(self, parts: Parts, histories: int) -> int:
-        """Return the index of the history that unknown key parts seem to belong to; 0 without such a history."""
+        """Return the index of the history to which an unknown key seems to belong; 0 if there is none."""
         try:
             index = self.index(parts)
         except (ValueError, TypeError, AttributeError):
@@ -90,26 +90,27 @@ class Layout:
     Attributes:
         name: The layout's name in reports.
         keys: The columns of keys, foreign keys and groups.
-        value: The column of values of any kind.
-        member: The column of values that are list members.
+        value: The type of values of any kind.
+        member: The type of values that become list members.
         number: The type of whole-number values.
         kind: The name of the kind of drawn values, if the operator accepts it.
         time: The type of event times; `timestamp` and `timestamp_ntz` include microseconds.
-        order: The type of the order column; None: no such column.
+        order: The type of the order column; None without an order column.
         time_zone: The time zone of the session.
         reports_dropped: Whether the operator reports dropped rows.
         is_batch: Whether all records are in a single batch DataFrame instead of a stream.
-        has_null_keys: Whether some records have no key; a part of their key is null, or all parts are.
-        starts_at_ms: The start of histories that don't depend on the clock; in a batch DataFrame, the start of all
-            histories except those with windows that start in 1970.
-        starts_at_ms_by_clock: The start of other histories; None: around 1970, before which the clock doesn't move.
-        state_groups: The number of groups of the state's keys; None: each key has its own state.
-        partitions: The number of shuffle partitions of the query; None: the session's number.
-        crash_in: The batch between whose output and commit the query crashes, so that it restarts from its checkpoint
-            and repeats the batch; None: no crash.
+        has_null_keys: Whether some records have a null key, in which one or all key columns are null.
+        starts_at_ms: The start (ms since 1970) of histories whose operator doesn't depend on the clock; for a batch
+            DataFrame, of all histories, except those with windows that start in 1970.
+        starts_at_ms_by_clock: The start (ms since 1970) of all other histories; None for a start around 1970, before
+            which the clock doesn't move.
+        state_groups: The number of groups of keys in the state; None for a separate state of each key.
+        partitions: The number of shuffle partitions of the query; None for the session's setting.
+        crash_in: The batch between whose output and commit the query crashes; it then restarts from its checkpoint, and
+            repeats the batch. None for no crash.
         reads_state: Whether `read_state` reads the state at the end.
-        starts_otherwise: The changed declarations with which the query is restarted at the end; the operator must
-            refuse them.
+        starts_otherwise: The changed declarations with which the query restarts at the end; the operator must refuse to
+            continue.
     """
 
     name: str
@@ -145,12 +146,12 @@ def _texts_around_a_separator(index: int, rank: int, count: int) -> Parts:
 
 
 BEYOND_DOUBLES = 2**53 + 1
-"""From this number on, floats can't distinguish consecutive integers."""
+"""A number from which on doubles can't represent all integers."""
 LAST_MICROSECOND = datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)
 
 
 def _struct(rank: int) -> dict[str, Any]:
-    """Return a value of many types; ranks 0, 3 and so on include nulls, and 0 also empty parts."""
+    """Return a struct with fields of many types; every third rank includes nulls, and rank 0 also empty values."""
     at, has_nulls = LAST_MICROSECOND + timedelta(microseconds=rank), rank % 3 == 0
     parts = [{"part": rank, "at": at}, None, {"part": None, "at": None}]
     return {
@@ -193,7 +194,7 @@ STRUCT = pa.struct(
         ("grid", pa.list_(pa.list_(pa.int32()))),
     ]
 )
-"""A value of all types, including nulls, and an empty text, array, map and binary."""
+"""The type of the structs that `_struct` returns."""
 
 LAYOUTS = (
     Layout(
@@ -271,7 +272,7 @@ LAYOUTS = (
         starts_at_ms_by_clock=NOW_MS,
     ),
 )
-"""The layouts in which every operator runs; no time zone changes its clock within a history at these times."""
+"""The layouts in which every operator runs. No history crosses a clock change of its layout's time zone."""
 
 
 _ORDER = pa.struct([("epoch", pa.int32()), ("offset", pa.struct([("at", pa.int64())]))])
@@ -285,7 +286,7 @@ class Typed:
         cohort: The cohort.
         fields: The additional columns.
         tables: The cohort's tables from `pack`.
-        starts_at_ms: The start of its times (ms since 1970).
+        starts_at_ms: The start of the cohort's times (ms since 1970).
     """
 
     def __init__(
@@ -310,7 +311,7 @@ class Typed:
             self.numbers.append(None)
             for index, history in enumerate(cohort.histories):
                 records = [line for line in history.batches[number] if isinstance(line, Record)]
-                # If a record moves the clock, the reserved key's row must not: it would hide a record that fails to.
+                # Let the record alone move the clock, so that an operator that ignores the record fails.
                 if any(one.key is not None and one.timestamp == clock for one in records):
                     self.times[first] = before
                 count = len(records)
@@ -325,7 +326,7 @@ class Typed:
 
     @cached_property
     def _parts(self) -> Mapping[str, Parts]:
-        """The parts of each key of the cohort."""
+        """The column values of each key of the cohort."""
         owned = [found for text in self._texts("key") if (found := owner(text)) is not None]
         ranks = {own: rank for rank, own in enumerate(sorted({own for _, own in owned}))}
         of = self.layout.keys.of
@@ -334,7 +335,7 @@ class Typed:
 
     @cached_property
     def keys(self) -> Mapping[Parts, str]:
-        """The key of the cohort that has certain parts."""
+        """The keys of the cohort, by their column values."""
         return {parts: key for key, parts in self._parts.items()}
 
     @cached_property
@@ -395,14 +396,14 @@ class Typed:
         return pc.local_timestamp(pa.array(exact, pa.timestamp("us", self.layout.time_zone)))
 
     def causes(self, table: pa.Table) -> list[int | None]:
-        """Return the index, in the cohort's order of arrival, of the row that caused each change; None: no row."""
+        """Return for each change the index, in the cohort's order of arrival, of the row that caused it, or None."""
         causes = table.column("cause").to_pylist()
         if self.layout.order == "struct":
             causes = [None if cause is None else cause["offset"]["at"] for cause in causes]
         return list(causes)
 
     def number_of(self, index: int, cause: int | None) -> int | None:
-        """Return the index (from 0) of a history's record, by its index in the cohort; negative: another history's."""
+        """Convert a record's index in the cohort to its index in a history; negative for another history's record."""
         if cause is None:
             return None
         is_own = 0 <= cause < len(self.owners) and self.owners[cause] == index
@@ -422,7 +423,7 @@ class Typed:
         return table
 
     def _key(self, name: str, parts: Parts, cause: int | None) -> str | None:
-        parts = tuple(math.nan if part != part else part for part in parts)  # no two NaNs are equal
+        parts = tuple(math.nan if part != part else part for part in parts)  # so that NaNs are equal
         if None not in parts:
             seems = self.layout.keys.owner(parts, len(self.cohort.histories))
             return self.keys.get(parts) or prefixed_key(seems, repr(parts))
@@ -433,12 +434,12 @@ class Typed:
         if cause is None or index is None:
             return WATERMARK_DRIVER
         own = [self.layout.keys.null(index, self.times[cause])]
-        if [*self.holds.values()].count("key") > 1:  # a stage may know no key for a record without a key
+        if [*self.holds.values()].count("key") > 1:  # an operator's stage may lose the key of a dropped record
             own.append((None,) * len(parts))
         return prefixed_key(index, NULL_KEY if parts in own else repr(parts))
 
     def read_value(self, value: Any) -> Any:
-        """Return an emitted value with its parts converted back to JSON texts."""
+        """Return an emitted value with the layout's values converted back to JSON texts."""
         text = self._read.get(repr(_in_utc(value)))
         if text is not None:
             return text
@@ -448,13 +449,13 @@ class Typed:
 
 
 def moved(window: Window, by_ms: int) -> Window:
-    """Return a window moved by some time (ms); the end of a current version stays."""
+    """Return a window moved by some time (ms); `OPEN`, the end of a current version, stays."""
     start, end = window
     return start + by_ms, end if end == OPEN else end + by_ms
 
 
 def _in_utc(value: Any) -> Any:
-    """Return a value with its timestamps in UTC, and its decimals in the scale of plain text."""
+    """Return a value with its timestamps in UTC, and its decimals without trailing zeros."""
     match value:
         case datetime() if value.tzinfo is not None:
             return value.astimezone(UTC)
@@ -468,7 +469,7 @@ def _in_utc(value: Any) -> Any:
 
 
 def _in_many_bits(parts: Sequence[Any]) -> Sequence[Any]:
-    """Return a key column in which every second zero or NaN has other bits; the keys stay equal."""
+    """Return a key column in which every second float is negated; only zeros and NaNs occur, so the keys stay equal."""
     return [-part if isinstance(part, float) and row % 2 else part for row, part in enumerate(parts)]
 
 

@@ -1,8 +1,9 @@
-"""The numbers of an operator's options whose off-by-one changes the output, over histories of many definitions.
+"""Coverage goals over histories of many definitions: an off-by-one error in each number of the options changes the
+output.
 
-A drawn definition has too few histories to show each of its neighbours. Instead, each number of the operator, smaller
-and larger, and each kind of edges, earlier and later, must change the output of a history of some definition. So a job
-that is off by one in that number disagrees with the reference on that history, whatever the other numbers are.
+A drawn definition has too few histories to cover the goals of all its neighbours. Each goal is therefore shared by all
+definitions of the operator: a smaller or larger number, or a clock 1 ms early or late, must change the output of a
+history of some definition. A job that is off by one then disagrees with the reference on that history.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .coverage import Neighbour, emitted, neighbours
 from .options import draw_definitions
 
 MOST_PLAYS = 2_000
-"""The largest number of histories to run for a goal: a rarer goal counts as missing."""
+"""The largest number of histories to run for a goal; a goal that none of these histories covers counts as missing."""
 
 _Group: TypeAlias = list[tuple[History, Played]]
 
@@ -30,7 +31,7 @@ def neighbour_goals_of(registration: Registration, option_sets: Iterable[Options
 
     Args:
         registration: The operator.
-        option_sets: The operator's definitions; by default definitions that contain each pair of values.
+        option_sets: The options of the operator; by default sets of options that contain every legal pair of values.
 
     Raises:
         BadInput: The operator refuses options.
@@ -42,14 +43,14 @@ def neighbour_goals_of(registration: Registration, option_sets: Iterable[Options
 def neighbours_met(
     histories: Sequence[History], played: Sequence[Played], most_plays: int = MOST_PLAYS
 ) -> dict[str, History]:
-    """Return the goals of `neighbour_goals_of` that histories of an operator meet, each with its history.
+    """Return the goals of `neighbour_goals_of` that histories of an operator cover, each with the covering history.
 
-    The search tries a history of each definition with the goal, then the next history of each, and so on, until the
-    goal is met. So each goal needs only a few runs, even with many histories.
+    The search tries the first history of each definition with the goal, then the second history of each definition, and
+    so on. Most goals thus need only a few runs, even with many histories.
 
     Args:
         histories: Histories of the operator, each with its own options.
-        played: The reference's run of each.
+        played: The reference's run of each history.
         most_plays: The largest number of runs for a goal.
     """
     groups: dict[str, _Group] = defaultdict(list)
@@ -64,7 +65,7 @@ def neighbours_met(
 
 
 def _showing(of_goal: list[tuple[Neighbour, _Group]], most_plays: int) -> Iterator[History]:
-    """Yield the histories for which a neighbour's output differs, a history of each definition in turn."""
+    """Yield the histories for which a neighbour's output differs, taking a history of each definition in turn."""
     rounds = zip_longest(*(zip(repeat(neighbour), group, strict=False) for neighbour, group in of_goal))
     in_turn = (one for of_round in rounds for one in of_round if one is not None)
     for neighbour, (history, own) in islice(in_turn, most_plays):

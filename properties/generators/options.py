@@ -1,9 +1,9 @@
-"""Options drawn for an operator, so that every value and every legal pair of values occurs.
+"""Draw sets of options for an operator, so that every value and every legal pair of values occurs.
 
-Most bugs that depend on options depend on two of them. All pairs find them with a few dozen sets of options, instead of
-thousands for all combinations. A pair is legal if some legal options contain it.
+Most bugs that depend on options depend on at most two options. A few dozen sets of options contain all pairs of values;
+all combinations would need thousands of sets. A pair is legal if a legal set of options contains it.
 
-Source: Cohen, Dalal, Fredman, Patton: The AETG System, IEEE TSE 23(7), 1997, for the greedy choice.
+Source of the greedy choice: Cohen, Dalal, Fredman, Patton: The AETG System, IEEE TSE 23(7), 1997.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import Options, Registration
 
 CANDIDATES = 20
-"""The number of legal combinations tried for each drawn set of options; most new pairs win."""
+"""The number of legal combinations to try for each set of options; the one with the most new pairs is chosen."""
 MOST = 50_000
-"""The largest number of combinations of a space's dependent options to search."""
+"""The largest number of combinations of dependent options to search."""
 
 _Item: TypeAlias = tuple[int, int]
 """An option and its value, by their indexes in the space."""
 
 
 class _Searched(NamedTuple):
-    """A space of options with its legal combinations.
+    """A space of options, with the legal combinations of values.
 
     Attributes:
         names: The options, dependent options first.
         values: The values of each option.
-        cores: The legal combinations of values of the dependent options, by index.
-        cores_with: The indexes of the cores that contain an item, or two items, of these options.
+        cores: The legal combinations of the dependent options, as indexes of values.
+        cores_with: The indexes of the cores that contain an item, or two items, of dependent options.
         defaults: The default of each option, if it doesn't depend on other options; otherwise `ABSENT`.
-        readings: The values of each option in a definition's form.
+        readings: The values of each option, as a definition stores them.
     """
 
     names: list[str]
@@ -67,7 +67,7 @@ class _Searched(NamedTuple):
         ]
 
     def is_legal(self, *items: _Item) -> bool:
-        """Return whether some legal options contain an item, or two items of different options."""
+        """Return whether a legal set of options contains an item, or two items of different options."""
         return tuple(item for item in items if item[0] < self.depending) in self.cores_with
 
     def items(self) -> list[_Item]:
@@ -81,25 +81,25 @@ class _Searched(NamedTuple):
                 yield one, other
 
     def text(self, item: _Item) -> str:
-        """Return an option's value in the words of a goal."""
+        """Return an option with its value as text for the name of a goal."""
         name, value = self.names[item[0]], self.values[item[0]][item[1]]
         return f"{name} left out" if value is ABSENT else f"{name}={_shown(value)}"
 
 
 def draw_definitions(registration: Registration, count: int, seed: int) -> list[Options]:
-    """Draw sets of options of an operator, in a history file's form; the same arguments draw the same sets.
+    """Draw sets of options of an operator, as in a history file; the same arguments draw the same sets.
 
-    The fixed profiles are first, in their order; then sets until every value and every legal pair of values has
+    The operator's profiles come first. Further sets follow until every value and every legal pair of values has
     occurred, and each option with a default has been omitted; then random sets. All sets are legal and different.
-    Without a space of options, only the profiles are drawn.
+    Without a space of options, only the profiles are returned.
 
     Args:
         registration: The operator.
-        count: The minimum number of sets, if possible; more are drawn until all pairs have occurred.
+        count: The minimum number of sets, if that many exist.
         seed: The seed of the draws.
 
     Raises:
-        BadInput: The space has no legal options, or too many dependent options; the message says which.
+        BadInput: The space has no legal options, or too many dependent options; the message says which of the two.
     """
     drawn: list[Options] = [dict(options) for options in registration.profiles.values()]
     if registration.space is None:
@@ -136,10 +136,11 @@ def draw_definitions(registration: Registration, count: int, seed: int) -> list[
 
 
 def option_goals(registration: Registration) -> tuple[str, ...]:
-    """Return the names of the possible values and legal pairs of values, as coverage goals of a law.
+    """Return the values and legal pairs of values of an operator's options, as names of coverage goals.
 
     Examples are `options late=own`, `options late=own with emit=close`, and for an option with a default `options late
-    left out`. A value without legal options is named too, and stays unmet. Without a space, the goals are empty.
+    left out`. A value without a legal set of options is a goal too, which stays uncovered. Without a space of options
+    there are no goals.
 
     Raises:
         BadInput: As for `draw_definitions`.
@@ -158,12 +159,12 @@ def _goals_of(operator: Operator, space: OptionSpace) -> tuple[str, ...]:
 
 
 def met_by(registration: Registration, options: Options) -> set[str]:
-    """Return the names of the goals of `option_goals` that a set of options meets.
+    """Return the goals of `option_goals` that a set of options covers.
 
-    A default counts as given; a default that depends on other options counts as omitted.
+    An omitted option counts as its default value, unless the default depends on other options.
 
     Raises:
-        BadInput: The options are refused, or as for `draw_definitions`.
+        BadInput: The options are invalid, or as for `draw_definitions`.
     """
     if registration.space is None:
         return set()
@@ -174,7 +175,7 @@ def met_by(registration: Registration, options: Options) -> set[str]:
 
 
 def impossible_values(registration: Registration) -> list[str]:
-    """Return the names of the values in an operator's space without legal options, such as `gap_ms=0`."""
+    """Return the values in an operator's space that no legal set of options contains, such as `gap_ms=0`."""
     if registration.space is None:
         return []
     searched = _searched(registration.operator, registration.space)
@@ -189,7 +190,7 @@ def described(registration: Registration, options: Options) -> str:
 
 @lru_cache(maxsize=64)
 def _searched(operator: Operator, space: OptionSpace) -> _Searched:
-    """Search a space for legal combinations, with independent options at their first value."""
+    """Find the legal combinations of dependent options, with each independent option at its first value."""
     names = [*(name for name in space.values if name not in space.independent), *space.independent]
     values = [space.values[name] for name in names]
     depending = len(names) - len(space.independent)
@@ -238,7 +239,7 @@ def _is_legal(operator: Operator, space: OptionSpace, options: Options) -> bool:
 
 
 def _met(registration: Registration, searched: _Searched, options: Options) -> set[tuple[_Item, _Item]]:
-    """Return the pairs of items in options, and each item as a pair with itself."""
+    """Return the pairs of items in a set of options, and each item paired with itself."""
     definition = registration.declare(options)
     items = []
     for number, (name, readings) in enumerate(zip(searched.names, searched.readings, strict=True)):
@@ -250,13 +251,13 @@ def _met(registration: Registration, searched: _Searched, options: Options) -> s
 
 
 def _same(one: Any, other: Any) -> bool:
-    return bool(type(one) is type(other) and one == other)  # 1 equals true in Python
+    return bool(type(one) is type(other) and one == other)  # in Python, 1 == True
 
 
 def _completed(
     searched: _Searched, target: tuple[_Item, _Item], left: set[tuple[_Item, _Item]], generator: random.Random
 ) -> tuple[int, ...]:
-    """Return legal values for all options that contain the target, and many of the remaining pairs."""
+    """Return legal values for all options that contain the target, and many other pairs of `left`."""
     core_items = tuple(dict.fromkeys(item for item in target if item[0] < searched.depending))
     able = searched.cores_with[core_items]
     tried = [searched.cores[number] for number in generator.sample(able, min(CANDIDATES, len(able)))]
@@ -280,7 +281,7 @@ def _at_random(searched: _Searched, generator: random.Random) -> tuple[int, ...]
 
 
 def _written(searched: _Searched, chosen: tuple[int, ...], generator: random.Random) -> Options:
-    """Return options in a history file's form; half of the options with default values are omitted."""
+    """Return a set of options as in a history file; half of the options with default values are omitted."""
     options = {}
     for option, value in enumerate(chosen):
         is_default = _same(searched.readings[option][value], searched.defaults[option])

@@ -1,4 +1,4 @@
-"""Register an operator: it is validated first, so that a mistake shows here and not in a check."""
+"""Register an operator of the user, and validate the registration, so that no check fails on a mistake in it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .draws import SCHEDULE, HistorySettings, draw_histories
 from .options import impossible_values
 
 FEW = 20
-"""The number of histories of each profile that are run with and without null keys."""
+"""The number of histories of each profile to run with null keys, and the number to run without."""
 MANY = 200
-"""The number of histories without output after which a profile counts as having no output."""
+"""The number of histories without output after which a profile is refused."""
 
 
 def register(registration: Registration) -> Registration:
@@ -30,7 +30,7 @@ def register(registration: Registration) -> Registration:
     Raises:
         BadInput: The name is taken; or the behaviour lacks a method or raises, a definition can't be written to a
             history file or is refused, the meaning is neither a table nor a stream, or a profile never emits output.
-            The message names the place and the remedy.
+            The message names the profile or option, and the remedy.
     """
     add(registration)
     try:
@@ -175,7 +175,7 @@ def _is_table(meaning: object) -> bool:
 
 
 def _last_record(history: History) -> Record | None:
-    """Return the record at which a run raises: the last record of the shortest prefix that raises."""
+    """Return the record at which the reference raises: the last record of the shortest prefix that raises."""
     for length in range(len(history.lines) + 1):
         try:
             play(replace(history, lines=history.lines[:length]))

@@ -1,9 +1,9 @@
-"""Clock schedules for queries of one or many definitions, and the edges of each definition that they hit.
+"""Draw clock schedules for queries of one or many definitions; an edge is a time at which the clock closes windows.
 
-A job that closes a window 1 ms late shows when the clock is exactly at an edge. A job that closes it 1 ms early shows
-when the clock is 1 ms before the edge. At 1 ms after the edge, neither shows. A schedule has too few batches for the
-edges of many definitions, so several schedules are drawn together, each for a query. Each next value hits the most
-edges not hit before.
+A job that closes a window 1 ms late differs if the clock is exactly at an edge. A job that closes a window 1 ms early
+differs if the clock is 1 ms before an edge. A schedule has too few batches for the edges of many definitions, so
+several schedules are drawn together, each for one query. Each value is chosen to hit many edges that earlier values
+haven't hit.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ OnBoard: TypeAlias = tuple[str, Options]
 """A definition in a shared query: the operator's name, and its options."""
 
 BATCHES = 5
-"""The number of batches in the schedule of a definition: each batch, even an empty batch, costs Spark a second."""
+"""The number of batches in the schedule of one definition; each batch costs about a second, even an empty batch."""
 FEWEST_BATCHES, MOST_BATCHES = 4, 10
 STEPS = ("still", "one", "near", "distance", "far", "past everything")
-"""The kinds of steps of the clock between batches that don't move to an edge."""
+"""The steps of the clock between batches, except for steps to an edge."""
 
 _Goal: TypeAlias = tuple[Aligned, int]
-"""An edge, and the clock's distance beyond it (ms): 0, -1 or 1."""
+"""A series of edges, and the clock's distance from such an edge (ms): 0, -1 or 1."""
 _PLACES = {0: "at", -1: "1 ms before", 1: "1 ms after"}
 
 
 def edge_goals(on_board: OnBoard) -> tuple[str, ...]:
     """Return the names of a definition's clock goals, such as `clock at the end of a window`.
 
-    For each kind of edges that records don't move, the clock must be at an edge, 1 ms before and 1 ms after. A
-    definition without such edges has no goals, because records are drawn around the times that the clock closes.
+    For each series of fixed edges, the clock must be at an edge, 1 ms before an edge and 1 ms after an edge. A
+    definition whose edges depend on records has no clock goals.
     """
     return tuple(dict.fromkeys(_text(aligned, by) for aligned in _aligned(on_board) for by in _PLACES))
 
 
 def edges_met(on_board: OnBoard, schedule: Sequence[int]) -> set[str]:
-    """Return the `edge_goals` that a schedule meets; its last value doesn't count, as a batch may follow."""
+    """Return the `edge_goals` that a schedule covers; its last value doesn't count, because a batch may be appended."""
     hit = _hit(_aligned(on_board), schedule[:-1])
     return {_text(aligned, by) for aligned, by in hit}
 
@@ -50,10 +50,9 @@ def edges_met(on_board: OnBoard, schedule: Sequence[int]) -> set[str]:
 def draw_schedule(operator: str, options: Options, seed: int, batches: int = BATCHES) -> tuple[int, ...]:
     """Draw a clock schedule for a definition: the clock (ms) after every batch.
 
-    Its values never decrease. For each kind of fixed edges of the clock, such as the ends of fixed windows, values are
-    at, before and after such edges (three kinds need more batches). For other edges, records are drawn around the edges
-    behind each value. A batch may leave the clock unchanged, move it by 1 ms, by less than any distance, or past
-    everything.
+    The values never decrease. For each series of fixed edges, such as the ends of fixed windows, values are at an edge
+    and 1 ms before an edge. Other values leave the clock unchanged, or move it by 1 ms, by less than any distance, by a
+    distance, or farther.
 
     Args:
         operator: The operator's name.
@@ -65,7 +64,7 @@ def draw_schedule(operator: str, options: Options, seed: int, batches: int = BAT
     generator = random.Random(seed)
     aligned, reach = domain.aligned(definition), domain.reach(definition)
     distances = (*domain.distances(definition), *domain.edges(definition))
-    # A job that is 1 ms late shows when the clock is at an edge; a job that is 1 ms early, just before the edge.
+    # At an edge, a job that closes 1 ms late differs; 1 ms before an edge, a job that closes 1 ms early.
     around = [(one, by) for one in aligned for by in (0, -1)] + [(one, 1) for one in aligned[:1]]
     batches = max(batches, 2 * len(aligned))
     around = around[:batches]
@@ -86,11 +85,11 @@ def draw_schedule(operator: str, options: Options, seed: int, batches: int = BAT
 
 
 def draw_schedules_for(definitions: Iterable[OnBoard], count: int, seed: int) -> list[tuple[int, ...]]:
-    """Draw the clock (ms) after every batch of queries that share all these definitions, the same for the same seed.
+    """Draw clock schedules for several queries, each of which runs all the given definitions.
 
-    A schedule has 4 to 10 batches, and its values never decrease. About half of them are at, 1 ms before or 1 ms after
-    edges, if edges exist. With the others, the clock stays, or moves by 1 ms, by less than any distance that matters to
-    a definition, by such a distance, farther, or past everything.
+    A schedule contains the clock (ms) after each of 4 to 10 batches, and its values never decrease. About half of the
+    values are at, 1 ms before or 1 ms after edges, if fixed edges exist. Other values leave the clock unchanged, or
+    move it by 1 ms, by less than a distance, by a distance, farther, or past all open state.
 
     Args:
         definitions: The definitions.
@@ -126,7 +125,7 @@ def _aligned(on_board: OnBoard) -> tuple[Aligned, ...]:
 
 
 def _times(aboard: Sequence[OnBoard]) -> tuple[list[int], int]:
-    """Return the distances (ms) that matter to definitions, and the largest of their times."""
+    """Return the distances and edges (ms) of all definitions, and the largest reach (ms)."""
     distances, reach = {1}, 1
     for operator, options in aboard:
         domain, definition = registration_of(operator).domain, registration_of(operator).declare(options)
@@ -136,12 +135,12 @@ def _times(aboard: Sequence[OnBoard]) -> tuple[list[int], int]:
 
 
 def _least(schedule: Sequence[int], reach: int, generator: random.Random) -> int:
-    """Return the smallest next value of the clock (ms): the first batch moves it past the longest open state."""
+    """Return the smallest next value of the clock (ms); the first value is past the reach of all definitions."""
     return schedule[-1] if schedule else reach + generator.randint(1, reach)
 
 
 def _moved(kind: str, distances: Sequence[int], near: int, reach: int, generator: random.Random) -> int:
-    """Return the clock's step (ms); for `near`, at most a distance."""
+    """Draw the step of the clock (ms) for a kind of step."""
     match kind:
         case "one":
             return 1
@@ -159,26 +158,26 @@ def _moved(kind: str, distances: Sequence[int], near: int, reach: int, generator
 def _at_most_edges(
     edges: Sequence[Aligned], hits: Mapping[_Goal, int], least: int, reach: int, generator: random.Random
 ) -> int:
-    """Return a nearby clock (ms), at or next to the most edges; edges with the fewest hits count most."""
+    """Return a clock value (ms) at or next to the most edges; edges with fewer hits so far count more."""
     values = {
         _next(aligned, by, start)
         for aligned in edges
         for by in _PLACES
         for start in (least, least + generator.randint(0, reach))
     }
-    # Sets are unordered; fsum rounds only once, so the sum is the same in any order.
+    # The set _hit returns is unordered; fsum returns the same sum in any order.
     worth = {value: fsum(0.1 ** hits[goal] for goal in _hit(edges, (value,))) for value in sorted(values)}
     return generator.choice([value for value in worth if worth[value] == max(worth.values())])
 
 
 def _next(aligned: Aligned, by: int, least: int) -> int:
-    """Return the first value, at or after the smallest, that is `by` ms beyond an edge."""
+    """Return the first value (ms), at or after `least`, that is `by` ms after an edge."""
     first = aligned.offset + by
     return first + max(0, -(-(least - first) // aligned.step)) * aligned.step
 
 
 def _hit(edges: Iterable[Aligned], values: Iterable[int]) -> set[_Goal]:
-    """Return the edges that some value hits, 1 ms before, exactly, or 1 ms after."""
+    """Return the edges that the values hit exactly, 1 ms before, or 1 ms after."""
     return {
         (aligned, by)
         for value in values

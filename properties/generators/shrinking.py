@@ -1,7 +1,7 @@
-"""Shrink in cohorts: each round tries all smaller candidates in one query.
+"""Shrink a failing history: each round tries all smaller candidates in one query.
 
-A Spark query costs seconds for one candidate or a thousand. So a round doesn't bisect: it tries all candidates after
-one simplification step at once, and once also every choice of up to three records.
+A Spark query costs seconds for one candidate or a thousand. A round therefore doesn't bisect: it tries the results of
+all single simplification steps at once. One round also tries every choice of up to three records.
 """
 
 from __future__ import annotations
@@ -20,27 +20,29 @@ MANY = 24
 
 
 class Deadline:
-    """Ends shrinking after some seconds; `has_stopped` says whether candidates were left untried."""
+    """A time limit for shrinking; `has_stopped` is true if candidates were left untried."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds, self.has_stopped = seconds, False
         self.at = time.monotonic() + seconds
 
     def is_over(self) -> bool:
-        """Whether the time is up; then candidates are left untried, and `has_stopped` is set."""
+        """Return whether the time limit is over; if so, set `has_stopped`."""
         self.has_stopped |= time.monotonic() > self.at
         return self.has_stopped
 
 
 @dataclass(frozen=True)
 class Shrinker(Generic[T]):
-    """Shrinks histories of one kind.
+    """Shrinks histories of any type.
 
     Attributes:
-        size: Returns a history's size, its number of records first; the smaller history is simpler.
-        candidates: Yields the histories after each simplification step; with the flag set, `fewer` is thorough. A
-            candidate that isn't smaller, or equals another, is left out.
-        combined: Gets a history and its failing candidates, the smallest first; yields further candidates.
+        size: Returns the size of a history as a tuple that begins with the number of records; a smaller history is
+            simpler.
+        candidates: Yields the result of each simplification step; takes a history, and whether `fewer` is thorough.
+            Candidates that aren't smaller, and duplicates, are left out later.
+        combined: Takes a history and its failing candidates, the smallest first; yields further candidates for the next
+            round.
     """
 
     size: Callable[[T], tuple[Any, ...]]
@@ -59,7 +61,7 @@ class Shrinker(Generic[T]):
 
         Args:
             history: A failing history.
-            fails: Gets a round's candidates, the smallest first; returns for each whether it fails.
+            fails: Takes a round's candidates, the smallest first; returns for each candidate whether it fails.
             rounds: The maximum number of rounds.
             at_once: The largest number of candidates of a round, spread evenly; 0 for all.
             deadline: The time after which no round starts.
@@ -74,11 +76,12 @@ class Shrinker(Generic[T]):
         at_once: int = 0,
         deadline: Deadline | None = None,
     ) -> list[T]:
-        """Shrink several histories in lock-step, so that one query serves a round of all of them; as `shrink`.
+        """Shrink several histories as `shrink` does, with one query for a round of all histories.
 
         Args:
             histories: The failing histories.
-            fails: Gets each history's candidates, none for a finished history; returns for each whether it fails.
+            fails: Takes the candidates of each history, none for a finished history; returns for each candidate whether
+                it fails.
             rounds: As for `shrink`.
             at_once: As for `shrink`, for each history.
             deadline: As for `shrink`.
@@ -93,7 +96,7 @@ class Shrinker(Generic[T]):
         return [history for history, _ in smallest]
 
     def _rounds(self, history: T, at_once: int) -> Generator[tuple[T, list[T]], Sequence[bool], None]:
-        """Yield the smallest failing history with its candidates, and receive which of these fail."""
+        """Yield the smallest failing history with its candidates, and receive which candidates fail."""
         combined: list[T] = []
         thorough_done = False
         while True:
@@ -115,7 +118,7 @@ class Shrinker(Generic[T]):
 
 
 def one_by_one(fails: Callable[[T], bool], deadline: Deadline) -> Callable[[Sequence[T]], list[bool]]:
-    """Return a function for `shrink` that tries a round's candidates in turn, until one fails."""
+    """Return a function `fails` for `shrink` that tries a round's candidates in turn, until a candidate fails."""
 
     def failing(candidates: Sequence[T]) -> list[bool]:
         for index, candidate in enumerate(candidates):
@@ -129,7 +132,7 @@ def one_by_one(fails: Callable[[T], bool], deadline: Deadline) -> Callable[[Sequ
 
 
 def fewer(records: Sequence[T], thorough: bool) -> Iterator[list[T]]:
-    """Yield records without a half, a quarter, two or one of them; if thorough, every choice of up to three first."""
+    """Yield the records without a half, a quarter, two or one of them; if `thorough`, first each choice of 1 to 3."""
     if thorough:
         for count in range(1, SMALL + 1):
             yield from map(list, combinations(records, count))

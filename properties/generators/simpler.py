@@ -1,8 +1,8 @@
-"""Simplify values and keys: the steps that shrink a counterexample, each towards the simplest value.
+"""Simplify values and keys: the steps by which shrinking replaces a value or key by a simpler one.
 
 The simplest number is 0, the simplest text and list are empty, the simplest truth value is false, and the simplest key
-is `a`. An object keeps its fields, because an operator may read them. Null stays, because it is a tombstone on a
-table's input.
+is `a`. An object keeps its fields, because an operator may read the fields. Null stays, because null is a tombstone on
+a table's input.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from string import ascii_lowercase
 from ...reference.core.records import Key, Value
 
 FEW = 8
-"""The largest number of list members that are omitted and simplified one by one; for a longer list, half of them."""
+"""The longest list whose members are omitted and simplified one by one; a longer list is only halved."""
 
 
 def value_size(value: Value) -> int:
-    """Return the size of a value, which is smaller for a simpler value."""
+    """Return the size of a value; a simpler value is smaller."""
     match value:
         case None:
             return 1
@@ -37,14 +37,14 @@ def value_size(value: Value) -> int:
 
 
 def key_size(key: Key | None) -> int:
-    """Return the size of a key, smaller for a simpler key: no key, then single letters, then any other text."""
+    """Return the size of a key; the simplest keys are no key, then single letters, then any other text."""
     if key is None or (len(key) == 1 and key in ascii_lowercase):
         return 0 if key is None else 1 + ascii_lowercase.index(key)
     return 1 + len(ascii_lowercase) + value_size(key)
 
 
 def simplest_value(value: Value) -> Value:
-    """Return the simplest value of the kind of a value."""
+    """Return the simplest value of the same type as a value."""
     match value:
         case bool():
             return False
@@ -60,7 +60,7 @@ def simplest_value(value: Value) -> Value:
 
 
 def simpler_values(value: Value) -> Iterator[Value]:
-    """Yield simpler values of the same kind, the simplest first; nothing for the simplest value."""
+    """Yield simpler values of the same type, the simplest first; nothing for the simplest value."""
     simplest, size = simplest_value(value), value_size(value)
     candidates = (simplest, *_steps(value))
     yield from (candidate for candidate in candidates if value_size(candidate) < size)
@@ -92,7 +92,7 @@ def _steps(value: Value) -> Iterator[Value]:
 
 
 def simpler_keys(key: Key) -> Iterator[Key]:
-    """Yield keys that are simpler, letters first."""
+    """Yield simpler keys, single letters first."""
     size = key_size(key)
     candidates = (*ascii_lowercase[:3], *_steps(key))
     yield from (candidate for candidate in candidates if key_size(candidate) < size)

@@ -1,4 +1,4 @@
-"""Empty a history's tables: delete every remaining row, so that all state can be removed."""
+"""Empty a history's tables: delete every remaining row, so that the operator can remove all state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .cohorts import clock_schedule, record_batches, with_clock_advances
 
 
 def changes_of_rows(history: History, played: Played) -> list[Record]:
-    """Return the changes of a history's tables whose rows its operator stores until they are deleted.
+    """Return the changes of a history's tables whose rows the operator stores until a delete.
 
     Args:
         history: The history.

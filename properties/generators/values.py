@@ -1,7 +1,8 @@
-"""Kinds of values and sets of keys for histories, in addition to small integers and `a`, `b`, `c`.
+"""The kinds of values and the sets of keys for histories of operators, beyond small integers and `a`, `b`, `c`.
 
-A kind converts the drawn small integers to four values, the simplest first. A set of keys contains three keys, and the
-first is drawn most often. Both change the contents of a history's records, but not their times.
+A kind of values converts the drawn integers 0 to 3 to values, the simplest first. A set of keys contains three keys,
+the first of which is drawn most often. Kinds and sets change the values and keys of a history's records, but not the
+times.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ...reference.core.records import Key, Value
 from ...reference.definitions.aggregates import Aggregate
 
 SMALL, EQUAL = "small integers", "all equal"
-"""The default kind, which reveals the fewest bugs."""
+"""The default kind of values, and the kind that reveals the fewest bugs."""
 PLAIN = "plain"
 """The default set of keys."""
 
@@ -27,14 +28,14 @@ class ValueKind:
     """A kind of values.
 
     Attributes:
-        of: Gets a small integer (0 to 3) and the number of the arrival in its history; returns the value.
+        of: Takes an integer from 0 to 3 and the index of the arrival in its history; returns the value.
     """
 
     of: Callable[[int, int], Value]
 
     @property
     def examples(self) -> list[Value]:
-        """Return values of the kind: all of them, or the first."""
+        """Return eight values of the kind, for the first eight arrivals."""
         return [self.of(small, 4 * turn + small) for turn in range(2) for small in range(4)]
 
 
@@ -46,14 +47,14 @@ VALUE_KINDS: Mapping[str, ValueKind] = {
     SMALL: ValueKind(lambda small, arrival: small),
     "negative integers": _four(0, -1, -2, -3),
     "integers that cancel": _four(0, 1, -1, -2),
-    # The sum of 40 values, twice a history's records, is below 2^63; beyond 2^53 a double represents only even numbers.
+    # The sum of 40 values (a history has 20) is below 2^63. Beyond 2^53 a double represents only even numbers.
     "large integers": _four(2**31, -(2**31) - 1, 2**53 + 1, -(2**57) - 1),
-    # Dyadic fractions, so that sums are exact in any order; some are whole, as 1.0 is, and one is an int.
+    # Dyadic fractions, so that sums are exact in any order. One value is a whole float, one an int.
     "fractions": _four(0.0, 0.5, -1.25, -3),
     EQUAL: _four(1, 1, 1, 1),
     "all different": ValueKind(lambda small, arrival: -arrival - 1 if small % 2 else arrival + 1),
     "text": _four("", "a", "B", "a "),
-    # Two texts that look the same; and two letters whose order differs between UTF-16 and code points.
+    # Two texts that look the same, and two characters whose order differs between UTF-16 and code points.
     "text of all scripts": _four("é", "e\u0301", "\uff61", "\U0001f600"),
     "text like other values": _four("0", "null", "1.0", "True"),
     "text with separators": _four('"', "|,\t", "\\", "\n\r"),
@@ -63,14 +64,14 @@ VALUE_KINDS: Mapping[str, ValueKind] = {
     "lists and objects": _four([], {}, ["é", [None, -0.5]], {"b": 2**53 + 1, "a": {"": ""}}),
     "null among others": _four(None, 0, "null", [None]),
 }
-"""The kinds of values by name."""
+"""The kinds of values, by name."""
 
 OF_32_BITS, OF_64_BITS, FRACTIONS = "integers of 32 bits", "large integers", "fractions"
 COLUMN_KINDS: Mapping[str, tuple[ValueKind, str]] = {
-    # Each fits an int column, but the sum of two doesn't.
+    # Each value fits an int column, but the sum of two values doesn't.
     OF_32_BITS: (_four(2**31 - 1, -(2**31), 2**31 - 2, 1 - 2**31), OF_64_BITS),
 }
-"""Kinds only for typed columns, each with the kind whose consumers accept it too."""
+"""The kinds for typed columns only, each with a kind of `VALUE_KINDS` that the same operators accept."""
 
 KEY_SETS: Mapping[str, tuple[Key, Key, Key]] = {
     PLAIN: ("a", "b", "c"),
@@ -84,12 +85,12 @@ KEY_SETS: Mapping[str, tuple[Key, Key, Key]] = {
     "JSON": ('["a", "b"]', '"', "null"),
     "long": ("a" * 300, "a" * 299 + "b", "a" * 299),
 }
-"""The sets of keys, by name: with our separators, separators of paths and of JSON, and similar keys."""
+"""The sets of keys, by name: keys with separators of streamproof, of paths and of JSON, and similar keys."""
 
 
 @cache
 def kinds_taken(aggregate: Aggregate) -> tuple[str, ...]:
-    """Return the names of the kinds of values that an aggregate accepts: all values of a kind, in any order."""
+    """Return the names of the kinds of values that an aggregate accepts in any order."""
 
     def takes(kind: ValueKind) -> bool:
         try:
@@ -97,7 +98,7 @@ def kinds_taken(aggregate: Aggregate) -> tuple[str, ...]:
                 aggregate.check(value)
             for values in islice(permutations(kind.examples[:4]), 24):
                 aggregate.of("", values)
-        except (BadInput, TypeError):  # a user's aggregate may raise
+        except (BadInput, TypeError):  # a user's aggregate may raise TypeError
             return False
         return True
 
@@ -105,7 +106,7 @@ def kinds_taken(aggregate: Aggregate) -> tuple[str, ...]:
 
 
 def any_kind(definition: Any, side: str) -> tuple[str, ...]:
-    """Return the names of all kinds of values, for an input whose values aren't computed with."""
+    """Return the names of all kinds of values, for an input whose values the operator doesn't compute with."""
     return tuple(VALUE_KINDS)
 
 
@@ -128,7 +129,7 @@ def kind_named(name: str) -> ValueKind:
 
 
 def taken_like(name: str) -> str:
-    """Return the kind whose consumers accept the named kind too: the kind itself, except for kinds of columns."""
+    """Return the kind of `VALUE_KINDS` that the same operators accept: the kind itself, except for `COLUMN_KINDS`."""
     return COLUMN_KINDS[name][1] if name in COLUMN_KINDS else name
 
 

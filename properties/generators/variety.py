@@ -1,4 +1,4 @@
-"""Coverage goals of the draws themselves: records must vary in these ways, or some bugs can't show."""
+"""Coverage goals for the variety of drawn records: without such variety, some bugs don't change the output."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ WIDE, FRACTION = "value beyond 2^31", "value with a fraction"
 
 
 def variety_goals(domain: Domain, definition: Any) -> Iterator[str]:
-    """Return the names of the goals for a definition's histories, independent of the kinds of drawn values."""
+    """Yield the names of the goals for a definition's histories, whatever kinds of values are drawn."""
     yield from (UNORDERED, REPEATED)
     if any(_is_carried(domain, definition, side) for side in definition.inputs):
         yield DIFFERENT
 
 
 def kind_goals(domain: Domain, definition: Any) -> Iterator[str]:
-    """Return the names of the goals for a definition's values, if all accepted kinds of values are drawn."""
+    """Yield the names of the goals for a definition's values, if all accepted kinds of values are drawn."""
     carried = [side for side in definition.inputs if _is_carried(domain, definition, side)]
     kinds = {name for side in carried for name in domain.kinds(definition, side)}
     if OF_64_BITS in kinds:
@@ -34,7 +34,7 @@ def kind_goals(domain: Domain, definition: Any) -> Iterator[str]:
 
 
 def variety_met(domain: Domain, definition: Any, history: History) -> Iterator[str]:
-    """Return the names of the goals that a definition's history met; records without a key don't count."""
+    """Yield the names of the goals that a history of a definition covers; records without a key don't count."""
     batches = [[record for record in batch if record.key is not None] for batch in record_batches(history)]
     records = [record for batch in batches for record in batch]
     unordered = any(later.timestamp < earlier.timestamp for batch in batches for earlier, later in pairwise(batch))
@@ -63,7 +63,7 @@ def _is_carried(domain: Domain, definition: Any, side: str) -> bool:
 
 
 def _values(domain: Domain, definition: Any, side: str, records: list[Record]) -> list[Value]:
-    """Return the drawn values of an input's records; in an object, a field contains the value."""
+    """Return the drawn values of an input's records; in an object, the drawn value is a field."""
     own = [record.value for record in records if record.input == side and record.value is not None]
     first, second = _two_values(domain, definition, side)
     if not isinstance(first, Mapping):
@@ -73,8 +73,8 @@ def _values(domain: Domain, definition: Any, side: str, records: list[Record]) -
 
 
 def _two_values(domain: Domain, definition: Any, side: str) -> tuple[Value, Value]:
-    """Return the contents of an ordinary record of an input for two different values of an accepted kind."""
+    """Return the values of an input's records for two different drawn values of an accepted kind."""
     kinds = domain.kinds(definition, side)
-    # Two fixed values, because equal draws must not excuse themselves.
+    # Fixed values, because two equal draws would make the goal impossible.
     one, other = (0, 1) if SMALL in kinds else kind_named(kinds[0]).examples[:2]
     return domain.value(definition, side, one, 0, 0), domain.value(definition, side, other, 0, 0)

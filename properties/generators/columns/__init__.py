@@ -1,1 +1,1 @@
-"""Histories of a job's own columns: its inputs, and drawing, packing, shrinking and writing histories."""
+"""Histories of a job: its inputs and their columns, and drawing, packing, shrinking and writing histories."""

@@ -1,7 +1,7 @@
 """Debezium's change events of a table: envelopes with `op`, `before` and `after`, and a tombstone after each delete.
 
-A history contains the row that a change writes, whether the change deletes the row (`deleted`), and the time of the
-change (`ts_ms`). The envelopes follow from the earlier changes of the key.
+An arrival in a history is a change: the row that the change writes or deletes, whether the change deletes the row
+(`deleted`), and the time of the change (`ts_ms`). `ChangeLog` derives the envelopes from the key's changes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def envelope(row: Row, columns: Sequence[pa.Field], table: str, op: str, before:
         columns: The table's columns.
         table: The table's name.
         op: `c`, `u`, `d`, or `r` for a row of the first snapshot.
-        before: The row before the change; None: no row.
+        before: The row before the change; None if there was no row.
         number: The transaction's number.
     """
     images = [None if image is None else json_of_row(image, columns) for image in (before, None if op == "d" else row)]
@@ -63,7 +63,7 @@ def _object(fields: Mapping[str, str]) -> str:
 
 
 def are_in_order(source: Source, rows: Iterable[Row]) -> bool:
-    """Return whether the changes of each key arrive in time order; only the latest change may repeat."""
+    """Return whether the changes of each key arrive in time order; only a key's latest change may arrive again."""
     latest: dict[str, Row] = {}
     seen: set[str] = set()
     for row in rows:
@@ -79,7 +79,8 @@ def are_in_order(source: Source, rows: Iterable[Row]) -> bool:
 def in_order(history: JobHistory, sources: Iterable[Source]) -> JobHistory:
     """Return a history with each row's changes in time order, as in a database's log.
 
-    The times of a row's changes are reassigned. Of repeated changes, only the row's latest stays.
+    The times of a row's changes are sorted and reassigned. A repetition of an older change becomes a repetition of the
+    latest change.
     """
     for source in (source for source in sources if source.is_change_log):
         ordered = iter(_in_order(source, [row for name, row in history.arrivals if name == source.name]))
@@ -111,7 +112,7 @@ def _in_order(source: Source, rows: Sequence[Row]) -> list[Row]:
 
 
 def keep_order(history: JobHistory, varied: JobHistory, sources: Iterable[Source]) -> JobHistory:
-    """Return a history whose rows were moved, with the changes of each row in their original order, as in a log."""
+    """Return the reordered history `varied`, with the changes of each row in the order of `history`, as in a log."""
     by_name = {source.name: source for source in sources if source.is_change_log}
     if not by_name:
         return varied
@@ -144,10 +145,10 @@ class ChangeLog:
         self._sent: dict[str, list[bytes | None]] = {}
 
     def events(self, row: Row) -> list[bytes | None]:
-        """Return the payloads of a change: an envelope, and None, the tombstone, after a delete.
+        """Return the payloads of a change: an envelope, and after a delete also None, the tombstone.
 
-        A repeated row is sent unchanged, because delivery is at least once. A delete of a missing row gets the row
-        itself as `before`, as if its insert had been compacted away.
+        A repeated row has the same payloads, because delivery is at least once. A delete of a missing row has the row
+        itself as `before`, as if compaction had removed the insert.
 
         Args:
             row: The row, with `ts_ms` as a number.
@@ -165,8 +166,7 @@ class ChangeLog:
         if row[DELETED]:
             return [envelope(row, self._columns, self._table, "d", row if before is None else before, number), None]
         self._rows[key] = row
-        # Choose by the row's content, not its key or batch: a shared query changes keys, and cuts must not change the
-        # result.
+        # Choose by the row's content, because a shared query changes the key, and cuts must not change the result.
         content = repr({name: value for name, value in row.items() if name not in self._key})
         op = "u" if before is not None else "r" if is_new and crc32(content.encode()) % 2 else "c"
         return [envelope(row, self._columns, self._table, op, before, number)]

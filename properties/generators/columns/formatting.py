@@ -1,4 +1,4 @@
-"""Values and rows as text."""
+"""Format values, rows and durations as text for reports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNITS: Sequence[tuple[str, str, int]] = (
     ("ms", "ms", 1_000),
     ("µs", "µs", 1),
 )
-"""Units of time: abbreviation, word, microseconds."""
+"""The units of time, each with abbreviation, word and length in microseconds."""
 
 
 def shown_row(row: Row) -> str:
@@ -29,7 +29,7 @@ def shown_row(row: Row) -> str:
 
 
 def typed_row(row: Row) -> str:
-    """Return a row as text, with the types of its values, because different values may print alike."""
+    """Return a row as text with the types of its values, because values of different types may print alike."""
     return ", ".join(f"{visible(name)} {cell(value)} ({type(value).__name__})" for name, value in row.items())
 
 
@@ -60,7 +60,7 @@ def shown(value: Any) -> str:
 
 
 def elapsed(time_us: int) -> str:
-    """Return a duration as text, in all its nonzero units: `+32m 1ms`."""
+    """Return a duration as text, with all nonzero units: `+32m 1ms`."""
     sign, rest, parts = "-" if time_us < 0 else "+", abs(time_us), []
     for unit, _, size in _UNITS:
         count, rest = divmod(rest, size)
@@ -69,6 +69,6 @@ def elapsed(time_us: int) -> str:
 
 
 def duration(time_us: int) -> str:
-    """Return a duration in words, in the largest unit that divides it."""
+    """Return a duration in words, such as `10 minutes`, in the largest unit that divides the duration."""
     unit, size = next((unit, size) for _, unit, size in _UNITS if time_us % size == 0)
     return f"{time_us // size} {unit}{'s' * (time_us != size and unit not in ('ms', 'µs'))}"

@@ -26,18 +26,18 @@ class Input:
             payload, the payload's columns.
         time: The event-time column; optional if only one column is a timestamp. With records of a broker, it may be the
             record's own timestamp, such as Kafka's `timestamp`, which is the default if no column is a timestamp. A
-            member of a struct is named by its path, "meta.at"; histories and oracles contain it as the column `at`, in
-            addition to the rest of the struct. False: the source has no event time. Then the job doesn't get the time
-            by which its rows arrive; oracles get it as the column `timestamp`.
+            member of a struct is named by its path, "meta.at"; histories and oracles contain this time as the column
+            `at`, in addition to the rest of the struct. False: the source has no event time. Rows then have an arrival
+            time that only oracles get, as the column `timestamp`.
         key: The key column or columns; empty for a job without a key.
         name: The input's name in reports, different for every input of a job.
         keys: The keys to draw from, as tuples for several key columns. Histories with given keys can't share a query.
-        values: For a column, a Hypothesis strategy or a sequence of values to draw from; of more than 1,000 values,
-            1,000 are used.
-        sample: Your own rows: the path of a parquet or CSV file, a pandas DataFrame or an Arrow table. Histories use
-            its rows with other times and keys.
-        time_format: The form of an event time that isn't a timestamp: "s", "ms" or "us" since 1970, for a number or
-            text; or a `strftime` pattern. Other text is ISO 8601, in UTC with microseconds; a date needs no form.
+        values: For each column, a Hypothesis strategy or a sequence of values to draw from; at most 1,000 values are
+            used.
+        sample: Your own rows: the path of a parquet or CSV file, a pandas DataFrame or an Arrow table. Histories
+            contain rows of the sample, with other times and keys.
+        time_format: The format of an event time that isn't a timestamp: "s", "ms" or "us" since 1970, for a number or
+            text; or a `strftime` pattern. Other text is ISO 8601, in UTC with microseconds; a date needs no format.
         null_times: The share of rows without an event time, from 0 to 1.
         format: "kafka": the job gets the columns of Spark's Kafka source; "kinesis", "eventhubs", "pubsub" and
             "pulsar": the columns of these sources; "text": the single column `value`; by default the columns of the
@@ -49,8 +49,9 @@ class Input:
             and `ts_ms` (its time, a timestamp); a job gets envelopes, and a tombstone after each delete.
         headers: Whether Kafka's records contain the column `headers`.
         malformed: The share of records with a truncated, empty or otherwise unreadable payload, from 0 to 1. Oracles
-            don't see them: a job is expected to skip them.
-        null_values: The share of Kafka records with a null payload, from 0 to 1. A job is expected to skip them too.
+            don't see these records: the check expects the job to skip them.
+        null_values: The share of Kafka records with a null payload, from 0 to 1. The check expects the job to skip
+            these records too.
         deletes: The share of Debezium's changes that delete their row, from 0 to 1.
         identity: The column or columns that identify an event: rows of a history with equal identity are copies of each
             other, as after a redelivery. By default any two rows may differ.
@@ -76,14 +77,15 @@ class Input:
 
 @dataclass(frozen=True)
 class BoundaryValues:
-    """The values around a job's constants, to draw for an input.
+    """The values around the constants of a job's comparisons, to draw for the columns of an input.
 
     Attributes:
-        values: The values for each comparison, by column.
-        seldom: The values for each constant in the code of functions, by column.
+        values: The values around the constants of each comparison, by column.
+        seldom: The values around each constant in the code of functions, by column.
         times_us: Event times at which a comparison's result changes (µs since 1970).
-        passing: The values that satisfy the most comparisons, by column: a row that satisfies all passes a filter.
-        passing_us: The same for `times_us`.
+        passing: The values that satisfy the largest number of comparisons, by column, so that rows pass the job's
+            filters.
+        passing_us: The times of `times_us` that satisfy the largest number of comparisons.
     """
 
     values: Mapping[str, Sequence[ColumnValues]] = field(default_factory=dict)
@@ -100,10 +102,10 @@ class BoundaryValues:
 
 @dataclass(frozen=True)
 class ResolvedInput:
-    """A resolved input: its known columns, and the values for its rows.
+    """An `Input` with its columns resolved, and the values to draw for its rows.
 
     Attributes:
-        source: Its columns, and the form of the job's input.
+        source: The columns, and the format of the job's input rows.
         keys: The user's own keys; empty if keys are drawn.
         pools: The user's values to draw from, by column.
         sample: The user's own rows; empty without a sample.
@@ -111,8 +113,8 @@ class ResolvedInput:
         malformed: The share of records with a malformed payload.
         null_values: The share of records without a payload.
         deletes: The share of a table's changes that delete their row.
-        identity: The columns that identify an event; empty: any two rows may differ.
-        constants: The values around the checked job's constants.
+        identity: The columns that identify an event; empty if any two rows may differ.
+        constants: The values around the constants of the checked job's comparisons.
     """
 
     source: Source
@@ -133,18 +135,18 @@ class ResolvedInput:
 
     @property
     def drawn_columns(self) -> list[str]:
-        """The columns with drawn values, apart from time and key; with a sample, only columns with given values."""
+        """The columns with drawn values, without event time and key; with a sample, only columns with `values`."""
         names = [name for name in self.source.schema.names if name not in (self.source.time, *self.source.key)]
         return [name for name in names if name in self.pools] if self.sample else names
 
     def kinds_of(self, column: str, around: datetime) -> list[ColumnValues]:
-        """Return the kinds of values of a column: the user's own, or its type's; as `kinds`."""
+        """Return the sets of values of a column, as `kinds` returns them, or the user's own values."""
         if column in self.pools:
             return [self.pools[column]]
         return [*map(self.taken, kinds(self.source.schema.field(column).type, around))]
 
     def keys_of(self, column: str, around: datetime) -> list[ColumnValues]:
-        """Return the kinds of keys of a column; as `key_kinds`."""
+        """Return the sets of keys of a column, as `key_kinds` returns them."""
         return [*map(self.taken, key_kinds(self.source.schema.field(column).type, around))]
 
     def identity_of(self, row: Row) -> str:
@@ -152,18 +154,18 @@ class ResolvedInput:
         return repr([row[column] for column in self.identity])
 
     def taken(self, kind: ColumnValues) -> ColumnValues:
-        """Return the values that the source's form preserves: for example, Spark reads an empty CSV text as null."""
+        """Return the values that the source's format preserves: Spark reads an empty CSV text as null."""
         encoding = self.source.encoding
         is_csv = encoding is not None and encoding.value == "csv"
         return tuple(value for value in kind if value != "") if is_csv else kind
 
 
 def values_hint(inputs: Sequence[ResolvedInput], mentioned: str = "") -> str:
-    """Return an Input's argument for a column's values, such as `values={"amount": […]}`, or for keys without it.
+    """Return the argument of `Input` for a column's values, such as `values={"amount": […]}`, or for keys.
 
     Args:
         inputs: The job's inputs.
-        mentioned: A text, such as code. A column that the text names is preferred.
+        mentioned: A text, such as code; a column that occurs in the text is preferred.
     """
     columns = [column for given in inputs for column in given.drawn_columns]
     named = [column for column in columns if re.search(rf"(?<!\w){re.escape(column)}(?!\w)", mentioned)]

@@ -1,6 +1,6 @@
-"""Key spaces, which separate the keys of many histories of a job in a shared query.
+"""Key spaces separate the keys of many histories of a job in a shared query.
 
-A column of the key carries the number of the history: text by a prefix (`00042|a`), integers by a separate range.
+A key column contains the number of the history: text as a prefix (`00042|a`), integers as a separate range.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from .inputs import ResolvedInput
 from .model import Source
 
 MOST = 99_999
-"""The largest number of histories in a query; history numbers start at 1, so a plain key has no number."""
+"""The largest number of histories in a query; history numbers start at 1, so the number 0 marks an unpacked key."""
 STRIDES: Sequence[tuple[pa.DataType, int]] = ((pa.int64(), 1 << 40), (pa.int32(), 1 << 14))
-"""The size of a history's range of integers, by type; half of them are negative."""
+"""The size of a history's range of integers, by type; half of the integers are negative."""
 ALONE = "its histories then run each in a query of its own"
 
 
 @dataclass(frozen=True)
 class KeySpace:
-    """The place of a history's number in its keys.
+    """The key column that contains a history's number, and the encoding of the number.
 
     Attributes:
-        columns: The column that carries the number, by input.
+        columns: The column that contains the history's number, by input.
         stride: The size of a history's range of integers; 0 for text, which has a prefix.
     """
 
@@ -54,9 +54,9 @@ class KeySpace:
         return number * self.stride + value
 
     def unpacked(self, value: Any) -> tuple[int, Any] | None:
-        """Return the number of a history and its own key; None: the value isn't a packed key.
+        """Return a history's number and its own key; None if the value isn't a packed key.
 
-        The key of a record is the key's text as bytes.
+        A record's key, which is text as bytes, is decoded first.
         """
         if isinstance(value, bytes):
             value = value.decode(errors="replace")
@@ -77,7 +77,7 @@ class KeySpace:
 
 
 def why_alone(inputs: Sequence[ResolvedInput]) -> str | None:
-    """Return the reason why a job's histories can't share a query; None: they can."""
+    """Return the reason why a job's histories can't share a query; None if they can."""
     for given in inputs:
         if given.keys:
             return f"input {given.name} has keys of the user's own"
@@ -89,10 +89,10 @@ def why_alone(inputs: Sequence[ResolvedInput]) -> str | None:
 
 
 def key_space(sources: Sequence[Source]) -> KeySpace:
-    """Choose the key column of a job's inputs that carries the history's number.
+    """Choose the key column of a job's inputs that contains the history's number.
 
-    Text is preferred to bigint, and bigint to int. In all inputs, the column has the same name, or else the same
-    position in the key, so that rows that a join matches stay together.
+    Text is preferred to bigint, and bigint to int. The column has the same name in all inputs (otherwise the same
+    position in the key), so that rows of one history still match in a join.
 
     Raises:
         BadInput: No key column can carry the number in all inputs.
@@ -126,10 +126,10 @@ def key_space(sources: Sequence[Source]) -> KeySpace:
 
 
 def identity_column(given: ResolvedInput, space: KeySpace) -> str | None:
-    """Return the text column of an input's identity that gets the prefix of a history, as the key does.
+    """Return the text column of an input's identity that gets the prefix of a history, like the key.
 
-    Without the prefix, rows of two histories could be copies of one event though they have different keys. None: the
-    identity contains the key's column, or has no such text column.
+    Without the prefix, rows of two histories could be copies of one event although they have different keys. Return
+    None if the identity contains the key column, or no text column.
     """
     if space.stride or space.columns[given.name] in given.identity:
         return None
@@ -137,7 +137,7 @@ def identity_column(given: ResolvedInput, space: KeySpace) -> str | None:
 
 
 def shared_identities(inputs: Sequence[ResolvedInput]) -> list[str]:
-    """Return the identity columns whose values histories with different keys may share in a shared query."""
+    """Return the identity columns that may have equal values in several histories of a shared query."""
     if not any(given.identity for given in inputs):
         return []
     space = key_space([given.source for given in inputs])
@@ -150,7 +150,7 @@ def shared_identities(inputs: Sequence[ResolvedInput]) -> list[str]:
 
 
 def key_family(source: Source, column: str, sources: Iterable[Source]) -> str:
-    """Identify the key columns with common values: by their type, and their name or else their position."""
+    """Return a name for the key columns that get the same values: by type, and by column name or position."""
     kind = source.schema.field(column).type
     everywhere = all(column in other.key for other in sources)
     name = column if everywhere else source.key.index(column)

@@ -1,4 +1,4 @@
-"""The terms of a job's check: its inputs, histories of rows, and an oracle's expected rows."""
+"""The model of a job's check: inputs, histories of rows, and the rows that an oracle expects."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from .forms.encoding import Encoding
 
 Comparing: TypeAlias = Literal["batches", "cuts", "end"]
-"""The compared part: the rows of each batch, the table after each batch, or the table at the end."""
+"""What the check compares: the rows of each batch, the table after each batch, or the table at the end."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A streaming input of a job, as drawn and run.
+    """A streaming input of a job: the columns of its histories, and the format of the job's input rows.
 
     Attributes:
         name: The name of the job's parameter.
         schema: The columns and their types, in order.
         time: The event-time column, of a timestamp type.
         key: The columns of the key.
-        encoding: The form of the job's input rows; None: the rows themselves.
+        encoding: The format of the job's input rows; None if the job gets the columns of `schema`.
         null_times: Whether rows may lack an event time.
     """
 
@@ -46,7 +46,7 @@ class Source:
 
     @property
     def wire_time(self) -> str | None:
-        """The timestamp column of the event time in the job's input; None: the job derives the event time."""
+        """The timestamp column of the event time in the job's input; None if the job derives the event time."""
         return self.time if self.encoding is None else self.encoding.timestamp
 
     @property
@@ -56,7 +56,7 @@ class Source:
 
     @property
     def records_key(self) -> str | None:
-        """The column of the records with the key column's text; None: no such column."""
+        """The column of a broker's records that contains the key's text; None if there is no such column."""
         envelope = None if self.encoding is None else self.encoding.envelope
         return None if envelope is None or self.is_change_log or len(self.key) != 1 else envelope.key or None
 
@@ -67,7 +67,7 @@ class Source:
 
     @property
     def grain_us(self) -> int:
-        """The unit of event times (µs): each event time is a multiple."""
+        """The precision of event times (µs): each event time is a multiple of it."""
         return 1 if self.encoding is None else self.encoding.grain_us
 
     def key_of(self, row: Row) -> tuple[Any, ...]:
@@ -79,16 +79,16 @@ class Source:
         return microseconds(row[self.time])
 
     def time_us_of(self, row: Row) -> int | None:
-        """Return a row's event time (µs since 1970); None: the row has no event time."""
+        """Return a row's event time (µs since 1970); None if the row has no event time."""
         return None if row[self.time] is None else self.time_us(row)
 
     def latest_us(self, batch: Sequence[Arrival]) -> int | None:
-        """Return the largest event time of the source's rows in a batch; None: no row has an event time."""
+        """Return the largest event time (µs) of the source's rows in a batch; None if no row has an event time."""
         times = [self.time_us(row) for name, row in batch if name == self.name and row[self.time] is not None]
         return max(times, default=None)
 
     def time_of(self, time_us: int) -> datetime:
-        """Return an event time in the rows' form: a multiple of the unit, in UTC, or without a zone by its type."""
+        """Return an event time as in a row: rounded down to the precision, in UTC or without a zone by its type."""
         time = from_microseconds(time_us - time_us % self.grain_us)
         return time if self.schema.field(self.time).type.tz else time.replace(tzinfo=None)
 
@@ -122,14 +122,14 @@ class JobHistory:
 
     Attributes:
         batches: The rows of each batch, in order of arrival.
-        clock: The inputs' largest event time by the end of each batch (µs since 1970), if rows outside the history move
-            the watermark too; empty if only its own rows do.
+        clock: The clock schedule: the largest event time by the end of each batch (µs since 1970), if other rows move
+            the watermark too; empty if only the history's own rows move the watermark.
         name: The history's name in reports.
-        variation: The invariant that the history violates, and the query's run options for it; empty for a plain run.
-        seed: The seed of the check that saved the history; None: the history isn't saved.
-        unreadable: The unreadable records, which arrive after the rows of `batches` at the end of their batch. Oracles
-            of rows don't see them.
-        numbers: The number that a run has assigned to each batch; None in it: unknown. Empty: numbers from 0.
+        variation: The invariant that the history violates, and the query's run options; empty for default options.
+        seed: The seed of the check that saved the history; None if the history isn't saved.
+        unreadable: The unreadable records, which arrive at the end of their batch. Oracles don't see unreadable
+            records.
+        numbers: The number of each batch in Spark; None for an unknown number. If empty, batches are numbered from 0.
     """
 
     batches: tuple[tuple[Arrival, ...], ...]
@@ -152,7 +152,7 @@ class JobHistory:
 
     @property
     def played(self) -> str:
-        """All inputs of a query over the history, as text."""
+        """The rows, clock schedule and unreadable records as text, to recognize equal histories."""
         return repr((self.batches, self.clock, self.unreadable))
 
     @property
@@ -162,14 +162,14 @@ class JobHistory:
         return 1 + max([*with_rows, *(one.batch for one in self.unreadable)], default=0)
 
     def times_ms(self, sources: Sequence[Source]) -> list[int]:
-        """Return the largest event time by the end of each batch (ms since 1970); 0 before the first."""
+        """Return the largest event time by the end of each batch (ms since 1970); 0 before the first event time."""
         if self.clock:
             return [time_us // 1000 for time_us in self.clock]
         latest = (max((source.latest_us(batch) or 0 for source in sources), default=0) for batch in self.batches)
         return [time_us // 1000 for time_us in accumulate(latest, max)]
 
     def unreadable_in(self, batch: int) -> list[Unreadable]:
-        """Return the unreadable records of a batch; the last batch also includes the records of dropped batches."""
+        """Return the unreadable records of a batch; the last batch also includes the records of removed batches."""
         last = len(self.batches) - 1
         return [one for one in self.unreadable if min(one.batch, last) == batch]
 
@@ -199,10 +199,10 @@ class Expected:
     """The expected outcome of a history.
 
     Attributes:
-        comparing: The compared part, which `rows` describe.
-        rows: In any order: for each batch its emitted rows (`batches`), or the rows of all batches so far or of the
-            table after it (`cuts`); or a single list, for the end (`end`).
-        at_end: Whether `batches` are compared only by the final table that they fold to.
+        comparing: What the check compares.
+        rows: The expected rows, in any order. `batches`: the emitted rows of each batch; `cuts`: the table after each
+            batch; `end`: one list, the table at the end.
+        at_end: Whether only the final table is compared, to which the rows of `batches` fold.
     """
 
     comparing: Comparing

@@ -18,18 +18,19 @@ from .model import Arrival, JobHistory, Source
 from .wire import Encoder
 
 MOST_ROWS = 300_000
-"""The largest number of rows of a static table with a copy for each history."""
+"""The largest number of rows of a static table, after a copy of its rows for each history."""
 
 
 class UnreadableKey(BadInput):
-    """A row of a shared query's result can't be assigned to a history, so each history must run in its own query."""
+    """The keys of a shared query can't be packed or unpacked, so each history must run in its own query."""
 
 
 def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed: int = 0) -> list[dict[str, pa.Table]]:
-    """Convert histories to a table for each batch and input, with the rows in an order that the seed shuffles.
+    """Convert histories to a table for each batch and input; the seed shuffles the rows of different histories.
 
     Args:
-        histories: The histories, with equally many batches; all have the same clock schedule, or none has a schedule.
+        histories: The histories, with the same number of batches, and with the same clock schedule or all without a
+            schedule.
         inputs: The job's inputs.
         seed: The seed of the order of rows.
 
@@ -49,7 +50,7 @@ def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed:
 
 
 def tables_alone(history: JobHistory, sources: Sequence[Source]) -> list[dict[str, pa.Table]]:
-    """Convert a history to a table for each batch and input, with its own keys and without other rows."""
+    """Convert a single history to a table for each batch and input, with the history's own keys."""
     return _laid_out([history], sources, random.Random(0))
 
 
@@ -78,11 +79,11 @@ def _laid_out(
 def pack_tables(
     tables: Mapping[str, pa.Table], keyed: Mapping[str, str], count: int, sources: Sequence[Source]
 ) -> dict[str, pa.Table]:
-    """Return the static tables; a keyed table contains its rows once for each history, under its own keys.
+    """Return the static tables; a keyed table contains a copy of its rows, with packed keys, for each history.
 
     Args:
         tables: The tables, by name.
-        keyed: The tables whose rows belong to histories' keys, each with its key column.
+        keyed: The tables whose rows belong to keys of histories: the name of each table, and of its key column.
         count: The number of histories.
         sources: The job's inputs.
 
@@ -107,12 +108,12 @@ def pack_tables(
 def with_own_keys(
     histories: Sequence[JobHistory], sources: Sequence[Source], identities: Mapping[str, str] = {}
 ) -> list[JobHistory]:
-    """Return histories with their keys, and the identities of their events, in a shared query.
+    """Return histories with the packed keys, and packed event identities, of a shared query.
 
     Args:
         histories: The histories.
         sources: The job's inputs.
-        identities: By input, the column of the identity that gets the prefix too.
+        identities: The column of the identity that gets the prefix too, by input.
     """
     space, found = key_space(sources), []
 
@@ -129,7 +130,7 @@ def with_own_keys(
 
 
 def _mixed(rows: Sequence[tuple[int, Row]], generator: random.Random) -> list[Row]:
-    """Return the rows in a random order that preserves each history's order of arrival, as in a run alone."""
+    """Return the rows in a random order that preserves the order of arrival within each history."""
     numbers = [number for number, _ in rows]
     generator.shuffle(numbers)
     waiting: dict[int, deque[Row]] = defaultdict(deque)
@@ -145,18 +146,18 @@ def unpack(
     keys: Sequence[str],
     of_tables: Collection[Any] = (),
 ) -> list[list[Row]]:
-    """Return each history's own rows of a job's output, under its own keys.
+    """Return the rows of a job's output by history, with each history's own keys.
 
     Args:
         rows: The job's emitted rows.
         histories: The packed histories.
         sources: The job's inputs.
-        keys: The output columns of the key column with a history's number. Of several columns, as after an outer join,
-            a single non-null value is enough.
+        keys: The output columns that contain the key with the history's number. If there are several, as after an outer
+            join, one non-null value is enough.
         of_tables: The keys of each history in static tables.
 
     Raises:
-        UnreadableKey: A key isn't a packed key, or a row has no key; the message names it.
+        UnreadableKey: A row has no key, or a key that isn't a packed key of a history; the message names the key.
         BadInput: A key column is missing.
     """
     space = key_space(sources)
@@ -191,17 +192,17 @@ def unpack(
 
 
 def _rows_of(history: JobHistory) -> list[tuple[str, Row]]:
-    """Return the rows of a history by input, including the rows behind its unreadable records."""
+    """Return the rows of a history with their inputs, including the rows of its unreadable records."""
     return [*history.arrivals, *((one.input, one.row) for one in history.unreadable)]
 
 
 def _restored(
     rows: Sequence[Row], owners: Sequence[int], own: Sequence[set[Any]], space: KeySpace
 ) -> list[dict[str, Any]]:
-    """Return rows with their histories' own keys at every place in a job's output: under another name, or in a struct.
+    """Replace packed keys by the histories' own keys in every column and nested field of a job's output.
 
-    A text with a packed key's prefix counts as a key. An integer may be in a history's range by chance, so integers of
-    a column or field count as keys only if they are keys in every row.
+    A text with a history's prefix counts as a key. An integer may be in a history's range by chance, so the integers of
+    a column or field count as keys only if all its rows contain keys.
     """
 
     def key(owner: int, value: Any) -> Any:

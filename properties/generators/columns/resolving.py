@@ -1,4 +1,4 @@
-"""Resolve the declaration of a job's input: read its schema, sample and values, and refuse invalid declarations."""
+"""Resolve the declaration of a job's input: read the schema, sample and values, and refuse an invalid declaration."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from .shapes import RECORDS_TIME, encoded_source
 from .values import examples_of, plain_values, unsupported
 
 SAMPLED = 1000
-"""The largest number of a sample's rows to draw from, evenly spread; and of given values and keys."""
+"""The largest number of rows of a sample to draw from, evenly spread; also of given values, and of given keys."""
 DELETES_OF = 20
 """The share of deletes is rounded to twentieths."""
 RESERVED = "__streamproof_"
-"""The prefix of all names that streamproof adds to a job's own rows."""
+"""The prefix of all names that streamproof adds to a job's rows."""
 
 
 def resolve_all(inputs: Sequence[Input], seed: int = 0) -> list[ResolvedInput]:
-    """Resolve a job's inputs: their columns, and the values for their rows.
+    """Resolve a job's inputs: the columns of each input, and the values to draw for its rows.
 
     Raises:
-        BadInput: The inputs are empty, two share a name, or a column has no values to draw.
+        BadInput: There is no input, two inputs have the same name, or a column has no values to draw.
     """
     if not inputs:
         raise BadInput(
@@ -59,10 +59,10 @@ def resolve_all(inputs: Sequence[Input], seed: int = 0) -> list[ResolvedInput]:
 
 
 def distinct_names(what: str, names: Sequence[str]) -> None:
-    """Refuse two names that are the same to SQL, which ignores their case.
+    """Refuse two names that differ only in case, because SQL ignores case.
 
     Args:
-        what: The word for the named things in messages.
+        what: The plural noun for messages, such as `inputs`.
         names: Their names.
 
     Raises:
@@ -78,11 +78,11 @@ def distinct_names(what: str, names: Sequence[str]) -> None:
 
 
 def resolve(given: Input, seed: int = 0) -> ResolvedInput:
-    """Resolve an input: its columns, and the values for its rows.
+    """Resolve an input: the columns, and the values to draw for the rows.
 
     Args:
         given: The input.
-        seed: The seed of the draws from strategies.
+        seed: The seed for the user's Hypothesis strategies.
 
     Raises:
         BadInput: The schema or the sample can't be read, a column is missing or has an unsuitable type, a column has no
@@ -150,7 +150,7 @@ def _share_of_deletes(share: float) -> tuple[bool, ...]:
 
 
 def _some(values: Sequence[Any], seed: str) -> list[Any]:
-    """Return the values, or a part of many values, because a range may not fit into memory."""
+    """Return at most `SAMPLED` of the values, because a range may not fit into memory."""
     if len(values) <= SAMPLED:
         return list(values)
     return [values[0], values[-1], *random.Random(seed).sample(values, SAMPLED - 2)]
@@ -205,7 +205,7 @@ def _key_columns(given: Input, schema: pa.Schema, time: str) -> tuple[str, ...]:
 
 
 def _fitted(values: Sequence[Any], column: pa.Field, where: str) -> tuple[Any, ...]:
-    """Convert values to the form that rows of the column have."""
+    """Convert the user's values to the Python values that rows of the column contain."""
     fitted = []
     for value in values:
         if value is None and not column.nullable:
@@ -225,7 +225,7 @@ def _fitted(values: Sequence[Any], column: pa.Field, where: str) -> tuple[Any, .
 
 
 def _same(value: Any, fits: Any) -> bool:
-    # Members of lists and structs are compared in Arrow's form; and a NaN isn't equal to itself.
+    # Arrow has already converted members of lists and structs. A NaN isn't equal to itself.
     return isinstance(fits, (list, dict)) or value != value or bool(value == fits)
 
 
@@ -246,7 +246,7 @@ def _pools(given: Input, source: Source, seed: int) -> dict[str, tuple[Any, ...]
                     drawn = examples_of(values, seed)
             except StreamproofError:
                 raise
-            except Exception as error:  # the strategy may call the user's functions
+            except Exception as error:  # the strategy may call functions of the user
                 said = f"{type(error).__name__}: {error}".splitlines()[0]
                 raise BadInput(f"{where} can't be drawn from: {said}; change the strategy") from (
                     None if isinstance(error, HypothesisException) else error
@@ -284,7 +284,7 @@ def _real_keys(given: Input, source: Source, seed: int) -> tuple[tuple[Any, ...]
 
 
 def _sample_table(sample: Any) -> pa.Table:
-    """Return a sample with the schema that Spark would infer."""
+    """Return a sample as an Arrow table, with the schema that Spark would infer."""
     zoned = False
     if isinstance(sample, (str, os.PathLike)):
         path = Path(sample)

@@ -1,7 +1,7 @@
 """Schemas of a job's inputs: converts a DDL string, a StructType or an Arrow schema to Spark's Arrow schema.
 
-Plain DDL is parsed here, so that a mistake shows before Spark has started. Spark's own parser, which needs a session,
-parses all other DDL.
+This module parses plain DDL itself, so that a mistake is reported before Spark starts. Spark's own parser, which needs
+a session, parses all other DDL.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PLAIN_TYPES: dict[str, type[T.DataType]] = {
     "tinyint": T.ByteType,
     "void": T.NullType,
 }
-"""The types without parameters, by each of their DDL names."""
+"""The types without parameters, by DDL name."""
 DECIMALS = ("decimal", "dec", "numeric")
 TAGS = {b"variant", b"geometry", b"geography"}
 WORD, NUMBER = re.compile(r"[A-Za-z_]\w*"), re.compile(r"\d+")
@@ -70,7 +70,7 @@ def arrow_schema(schema: Any) -> pa.Schema:
         schema: A DDL string, a StructType, or an Arrow schema.
 
     Raises:
-        BadInput: The schema is of another type or invalid, names a column twice, or has a type that Arrow can't hold.
+        BadInput: The schema is of another type or invalid, names a column twice, or has a type that Arrow lacks.
     """
     match schema:
         case str():
@@ -101,7 +101,7 @@ def _arrow_field(field: T.StructField) -> pa.Field:
         kept = back.dataType == field.dataType and not _is_tagged(made)
     except PySparkException:
         kept = False
-    if not kept:  # such as a variant, which is a struct in Arrow, and a text with a collation
+    if not kept:  # such as a variant, which is a struct in Arrow, or a text with a collation
         raise BadInput(
             f"the column {field.name!r} has the type {field.dataType.simpleString()}, which Arrow can't "
             f"hand to Spark: give another type, and cast it in the job"
@@ -110,7 +110,7 @@ def _arrow_field(field: T.StructField) -> pa.Field:
 
 
 def _is_tagged(field: pa.Field) -> bool:
-    """Return whether a struct within a field stands for a Spark type that Arrow lacks."""
+    """Return whether a field contains a struct that represents a Spark type that Arrow lacks."""
     if TAGS & set(field.metadata or ()):
         return True
     return any(_is_tagged(field.type.field(index)) for index in range(field.type.num_fields))
@@ -145,7 +145,7 @@ def _of_ddl(text: str) -> T.DataType:
 
 
 class _Ddl:
-    """Parses columns of plain types, arrays, maps and structs; other DDL isn't plain."""
+    """Parses plain DDL: columns of types without parameters, decimals, arrays, maps and structs."""
 
     def __init__(self, text: str) -> None:
         self.tokens: deque[str] = deque(TOKEN.findall(text))

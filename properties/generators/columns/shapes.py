@@ -1,4 +1,4 @@
-"""Read the form of a source's rows from its Input, and refuse forms that no source uses."""
+"""Determine the format of a source's rows from its `Input`, and refuse invalid combinations of options."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .inputs import Input
 from .model import Source
 
 RECORDS_TIME = "timestamp"
-"""The arrival-time column of rows without an event time; the records' own timestamp in Kafka."""
+"""The column of the arrival time of rows without an event time; in Kafka, the record's own timestamp."""
 _FORMATS = get_args(Format)
 _VALUES = ("json", JSON_ARRAY, "csv", "text", DEBEZIUM)
 AVRO: Any = "avro"
@@ -28,18 +28,18 @@ _OWN_ENCODER = "give a function from a row (a dict) to bytes, value=encode"
 def encoded_source(
     given: Input, schema: pa.Schema, time: str, key: tuple[str, ...], place: TimePlace | None = None
 ) -> Source:
-    """Return a source with its wire form.
+    """Return a source with the format of the job's input rows.
 
     Args:
         given: The user's Input.
         schema: The declared columns.
-        time: The event-time column; an arrival time isn't in the schema.
+        time: The event-time column; the column of an arrival time isn't in `schema`.
         key: The columns of the key.
-        place: The place of the event time within a struct of the job's input; None: the event time is a column.
+        place: The path of the event time within a struct of the job's input; None if the event time is a column.
 
     Raises:
-        BadInput: A share is out of its range, the event time can't have this form, or no payload can contain the
-            columns.
+        BadInput: A share is out of range, the event time can't have this format, or the payload format can't contain
+            the columns.
     """
     _check_shares(given)
     if given.value == DEBEZIUM:
@@ -62,7 +62,7 @@ def encoded_source(
 
 
 def _change_log(given: Input, schema: pa.Schema, key: tuple[str, ...]) -> Source:
-    """Return a source of Debezium's change events: the table's columns, the delete flag, and the time."""
+    """Return a source of Debezium's change events: the table's columns, the delete flag, and the time of a change."""
     if not key:
         raise BadInput(f"value={DEBEZIUM!r} needs the table's primary key: name its columns, key=…")
     if taken := [column.name for column in debezium.COLUMNS if column.name in schema.names]:

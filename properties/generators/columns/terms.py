@@ -1,7 +1,7 @@
-"""The expressions in a job's comparisons: evaluate them on a row, and solve them for a column's values.
+"""The expressions in a job's comparisons: evaluate an expression on a row, and solve an expression for a column.
 
-A term stands for a Spark expression, under the name of its class. Only expressions in many jobs' comparisons are
-supported; other expressions have no result.
+A `Term` represents a Spark expression by the name of the expression's class. Only expressions that are common in jobs
+are supported; other expressions raise `Unknown`.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _SAME = (
     *("Between", "Nvl", "Extract", "ParseToTimestamp", "ParseToDate", "TryDivide", "TryAdd"),
     *("TrySubtract", "TryMultiply"),
 )
-"""Expressions that equal their first child: Spark keeps the replaced expression as a child."""
+"""The expressions whose value is the value of their first child."""
 _AGGREGATES = ("AggregateExpression", "Sum", "Max", "Min", "Average", "First", "Last")
-"""Aggregates that reach a number if a row contains it."""
+"""The aggregates whose result can be a number that a row contains."""
 _PARTS: Mapping[str, Callable[[Any], int]] = {
     "Hour": lambda time: int(time.hour),
     "Minute": lambda time: int(time.minute),
@@ -76,7 +76,7 @@ FAILURES = (ArithmeticError, ValueError, TypeError, LookupError, AttributeError,
 
 
 class Unknown(Exception):
-    """An expression, or a value of it, is unsupported."""
+    """An expression, or the type of its value, is unsupported."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,10 @@ class Term:
     """An expression.
 
     Attributes:
-        kind: The name of its class in Spark, or `COLUMN` or `CONSTANT`.
+        kind: The name of the expression's class in Spark, or `COLUMN` or `CONSTANT`.
         children: Its children.
         value: The name of a column, the value of a constant, the type of a cast or the name of a field.
-        zone: The time zone in which the term reads times.
+        zone: The time zone in which the expression evaluates times.
     """
 
     kind: str
@@ -97,7 +97,7 @@ class Term:
 
     @property
     def columns(self) -> list[Any]:
-        """The names of its columns."""
+        """The names of the expression's columns."""
         own = [self.value] if self.kind == COLUMN else []
         return list(dict.fromkeys([*own, *(name for child in self.children for name in child.columns)]))
 
@@ -113,7 +113,7 @@ class Term:
 
 
 def outcome(comparison: Term, row: Row) -> bool | None:
-    """Return whether a comparison is true on a row; None: it is null, or fails.
+    """Return whether a comparison is true on a row; None if the result is null, or the evaluation fails.
 
     Raises:
         Unknown: An expression in the comparison is unsupported.
@@ -126,7 +126,7 @@ def outcome(comparison: Term, row: Row) -> bool | None:
 
 
 def evaluate(term: Term, row: Row) -> Any:
-    """Return the value of an expression on a row; None: null.
+    """Return the value of an expression on a row; None for null.
 
     Raises:
         Unknown: The expression is unsupported.
@@ -209,7 +209,7 @@ def _half_up(number: Fraction, scale: int) -> Fraction:
 
 
 def pattern_of(pattern: str) -> re.Pattern[str]:
-    """Return a regular expression, if Python reads it in the same way as Java.
+    """Compile a regular expression in Java's syntax, as far as Python parses that syntax.
 
     Raises:
         re.error: Python can't parse the pattern.
@@ -305,7 +305,7 @@ def is_comparison(term: Term) -> bool:
 
 
 def solutions(term: Term, target: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield column values for which an expression equals, or almost equals, a value, each with the column.
+    """Yield columns with values for which an expression equals, or almost equals, `target`.
 
     Numbers are fractions. An expression that can't be solved yields no values.
     """
@@ -345,7 +345,7 @@ def solutions(term: Term, target: Any) -> Iterator[tuple[Any, Any]]:
 
 def _solved_by_inverse(term: Term, target: Fraction) -> Iterator[tuple[Any, Any]]:
     left, right = term.children[:2]
-    if left.columns and right.columns:  # as if the other operand were zero, or one
+    if left.columns and right.columns:  # assume that the other operand is zero or one
         for side in (left, right):
             yield from solutions(side, target)
         return
@@ -365,7 +365,7 @@ _INVERSES: Mapping[str, Callable[[Fraction, Fraction, bool], list[Fraction]]] = 
     "Remainder": lambda target, constant, is_left: [target + constant, target] if is_left else [],
     "Pmod": lambda target, constant, is_left: [target + constant, target] if is_left else [],
 }
-"""For each operation, the values of one side that reach a target, if the other side is a constant."""
+"""For each operation, the values of one operand that reach a target, if the other operand is a constant."""
 
 
 def texts_for(comparison: Term, pattern: str) -> list[str]:
@@ -414,7 +414,7 @@ _SIGNS = {
 
 
 def shown_negated(comparison: Term) -> str:
-    """Return the opposite of a comparison as SQL."""
+    """Return the negation of a comparison as SQL."""
     sign, inner = _SIGNS.get(comparison.kind, ""), [shown(child) for child in comparison.children]
     if sign in _NEGATED:
         return f"{inner[0]} {_NEGATED[sign]} {inner[1]}"
@@ -434,5 +434,5 @@ def is_plain(term: Term) -> bool:
 
 
 def equality_of(comparison: Term) -> Term:
-    """Return the equality of the sides of a comparison."""
+    """Return the equality of the two operands of a comparison."""
     return Term("EqualTo", comparison.children)

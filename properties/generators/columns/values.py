@@ -1,7 +1,7 @@
-"""Values of any column type: in kinds of about four values, so that equal values occur in a small history.
+"""Values of any column type, in sets of about four values, so that equal values occur in a small history.
 
-Forty numbers add up without overflow, and fractions are dyadic, so sums are exact in any order. NaN and the negative
-zero are left out, because systems compare them differently. `constants` draws values around a job's constants.
+64 numbers add up without overflow, and fractions are dyadic, so sums are exact in any order. NaN and negative zero are
+left out, because systems compare these values differently. `constants` draws values around a job's constants.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ ColumnValues: TypeAlias = tuple[Any, ...]
 EXAMPLES = 30
 """The number of values to draw from a user's strategy."""
 TERMS = 64
-"""The number of a numeric type's values that add up without overflow."""
+"""The number of values of a numeric type that add up without overflow."""
 
 TEXTS: Sequence[ColumnValues] = (
     ("x", "y", "z", ""),
     ("a", "A", "a ", " a"),
-    # Two texts that look the same; and two letters whose order differs between UTF-16 and code points.
+    # Two texts that look the same, and two characters whose order differs between UTF-16 and code points.
     ("é", "e\u0301", "\uff61", "\U0001f600"),
     ("0", "null", "1.0", "-3"),
     ('"', "|,\t", "\\", "\n"),
@@ -45,7 +45,7 @@ NUMBER_KEYS: Sequence[ColumnValues] = ((1, 2, 3), (0, -1, 1), (10, 7, 100))
 
 
 def unsupported(kind: pa.DataType) -> pa.DataType | None:
-    """Return the type itself if it is unsupported, else the first unsupported type within it; None: none."""
+    """Return a type if it is unsupported, or the first unsupported type nested in it; None if there is none."""
     nested = (
         [kind.key_type, kind.item_type]
         if pa.types.is_map(kind)
@@ -57,14 +57,14 @@ def unsupported(kind: pa.DataType) -> pa.DataType | None:
 
 
 def kinds(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
-    """Return kinds of values of a type, the plainest first; none if the type is not supported.
+    """Return sets of values of a type, the simplest set first; empty if the type isn't supported.
 
     Args:
         kind: The type.
         around: The time near which dates and timestamps are.
     """
     if pa.types.is_map(kind):
-        # A map uses its own keys; Spark refuses a null key.
+        # `_maps` leaves out null keys, because Spark refuses them.
         pairs = zip(kinds(kind.key_type, around), cycle(kinds(kind.item_type, around)), strict=False)
         return [_maps(keys, items) for keys, items in pairs]
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -75,7 +75,7 @@ def kinds(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
 
 
 def key_kinds(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
-    """Return kinds of keys of a type: three different keys, the plainest first."""
+    """Return sets of keys of a type, the simplest set first, each with three different keys."""
     if pa.types.is_string(kind):
         return list(TEXT_KEYS)
     if pa.types.is_integer(kind):
@@ -143,7 +143,7 @@ _PLAIN: Sequence[
     (pa.types.is_time64, ((time(0), time(12, 30), time(23, 59, 59, 999_999)),)),
     (pa.types.is_null, ((None,),)),
 )
-"""The kinds of values of each plain type, or a function that creates them from the type and a time."""
+"""The sets of values of each type that isn't nested, or a function that creates the sets from the type and a time."""
 
 
 def _lists(of: ColumnValues, nullable: bool) -> ColumnValues:
@@ -177,12 +177,12 @@ def _structs(fields: Sequence[pa.Field], around: datetime) -> list[ColumnValues]
 
 
 def drawn_kind(generator: random.Random, found: Sequence[ColumnValues]) -> ColumnValues:
-    """Draw a kind: the plainest kind in half of the cases."""
+    """Draw one of several sets of values: the first set with probability 1/2."""
     return found[0] if generator.random() < 0.5 else generator.choice(found)
 
 
 def examples_of(strategy: st.SearchStrategy[Any], number: int) -> list[Any]:
-    """Draw different values from a Hypothesis strategy, its simplest first; the same number draws the same values."""
+    """Draw values from a Hypothesis strategy, the simplest first; the same `number` draws the same values."""
     found: list[Any] = []
 
     @seed(number)
@@ -203,14 +203,14 @@ def examples_of(strategy: st.SearchStrategy[Any], number: int) -> list[Any]:
 
 
 def plain_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """Return the values of an Arrow array in the rows' form: maps as dicts, timestamps with a zone in UTC."""
+    """Return the values of an Arrow array as rows contain them: maps as dicts, timestamps with a zone in UTC."""
     convert = _conversion(array.type)
     values: list[Any] = array.to_pylist()
     return values if convert is None else [None if value is None else convert(value) for value in values]
 
 
 def _conversion(kind: pa.DataType) -> Callable[[Any], Any] | None:
-    """Return the function that converts a non-null Arrow value to a row's value; None: no conversion is needed."""
+    """Return the function that converts a non-null Arrow value to a row's value; None if no conversion is needed."""
     if pa.types.is_timestamp(kind) and kind.tz:
         return lambda value: value.astimezone(UTC)
     if pa.types.is_map(kind):

@@ -1,7 +1,7 @@
-"""The wire form of a source: its rows in the form of the job's input, such as Kafka's records with a payload of JSON.
+"""Encode the rows of a source as the job's input rows, such as Kafka records with a JSON payload.
 
-A history contains rows of the Input's columns, and oracles see these rows. They are encoded when a query's tables are
-created.
+A history contains rows with the columns of the `Input`, and oracles see these rows. `Encoder` encodes the rows when a
+query's tables are created.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PARTITIONS = 3
 
 
 def table_of(source: Source, rows: Sequence[Row]) -> pa.Table:
-    """Return rows as an Arrow table, in the columns of the Input.
+    """Return rows as an Arrow table with the columns of the `Input`.
 
     Raises:
         BadInput: A value doesn't fit its column.
@@ -49,7 +49,7 @@ def _table(name: str, schema: pa.Schema, rows: Sequence[Row]) -> pa.Table:
 
 
 class Encoder:
-    """Creates the tables of a query, batch by batch; offsets continue from batch to batch.
+    """Creates the input tables of a query, batch by batch; a broker's offsets continue from batch to batch.
 
     Args:
         source: The source.
@@ -66,13 +66,13 @@ class Encoder:
     def table(
         self, rows: Sequence[Row], unreadable: Sequence[tuple[Row, str]] = (), clock_us: int | None = None
     ) -> pa.Table:
-        """Return the rows of a batch in the form of the job's input.
+        """Return the rows of a batch as the job's input rows.
 
         Args:
             rows: The rows.
-            unreadable: The records that arrive after the rows, each with the fault of its payload.
-            clock_us: The largest event time by the end of the batch (µs), the timestamp of its Kafka records; None: the
-                largest event time of the rows so far.
+            unreadable: The unreadable records that arrive after the rows, each as a row and the fault of its payload.
+            clock_us: The largest event time by the end of the batch (µs), which is the timestamp of the batch's Kafka
+                records; by default the largest event time of the rows so far.
 
         Raises:
             BadInput: A value doesn't fit its column, or the user's function can't convert a row to a payload.

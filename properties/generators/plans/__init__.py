@@ -1,1 +1,1 @@
-"""Plans, drawn like histories: trees of Spark's streaming operators, their rows, and their text."""
+"""Random query plans: trees of Spark's streaming operators, rows for their inputs, and plans as PySpark code."""

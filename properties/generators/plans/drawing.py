@@ -1,7 +1,7 @@
-"""Draws plans that Spark accepts, and some that Spark may refuse: any operator above any other.
+"""Draw plans with any operator above any other; Spark accepts most of the plans.
 
 Each node returns the columns `h` (the history), `k` (a key), `ts` (the event time) and `v` (a number), so that any
-operator fits above it. All joins and groups include `h`, so that histories in a query share only the watermark.
+operator fits above any node. All joins and groups include `h`, so that histories in a query share only the watermark.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ KINDS: tuple[stream_join.StreamJoinKind, ...] = ("inner", "left", "right", "full
 
 @dataclass(frozen=True)
 class Query:
-    """A plan, and its query's options.
+    """A plan with the options of its query.
 
     Attributes:
         plan: The plan.
         mode: The output mode.
         without_data: Whether Spark runs batches without data.
-        policy: Whether the query's watermark is the smallest or the largest of several.
+        policy: Whether the query's watermark is the smallest or the largest of several watermarks.
     """
 
     plan: Node
@@ -81,7 +81,7 @@ def is_(function: str, *inputs: Any) -> Expression:
 
 
 def keep(node: Node, **made: Expression) -> Project:
-    """Return a projection of a node to the common columns, of which some are computed."""
+    """Return a projection of a node to the columns `COLUMNS`, some of which are computed as in `made`."""
     names = [*COLUMNS, *(name for name in made if name not in COLUMNS)]
     return Project((node,), tuple((name, made.get(name, column(name))) for name in names))
 
@@ -129,7 +129,7 @@ class _Drawer:
     def query(self) -> Query:
         names = NAMES[: self.choice((1, 1, 2, 2, 3, 3))]
         mode: Mode = "append" if self.chance(0.8) else self.choice(("update", "complete"))
-        left = self.choice((1, 1, 2, 2, 3, 3)) if mode == "append" else 1  # the remaining stateful operators
+        left = self.choice((1, 1, 2, 2, 3, 3)) if mode == "append" else 1  # stateful operators left to draw
         everywhere = self.chance(0.8)
         branches = [self.branch(Scan(name, COLUMNS), everywhere) for name in names]
         if len(branches) == 1 and self.chance(0.15):  # a self-join
@@ -161,7 +161,7 @@ class _Drawer:
         return node
 
     def stateless(self, node: Node, share: float) -> Node:
-        """Put stateless operators above a node, each with a smaller probability."""
+        """Put random stateless operators above a node, each further operator with a smaller probability."""
         while self.chance(share):
             share *= 0.7
             match self.choice((*["filter"] * 5, *["project"] * 6, *["explode"] * 2, *["lookup"] * 2)):
@@ -176,7 +176,7 @@ class _Drawer:
         return node
 
     def condition(self) -> Expression:
-        """Draw a condition; most conditions keep the rows of the clock, whose `h` is negative."""
+        """Draw a condition; most conditions keep the clock rows, whose `h` is negative."""
         condition = self.choice(CONDITIONS)
         return condition if self.chance(0.25) else is_("or", condition, is_("<", "h", 0))
 
@@ -188,7 +188,7 @@ class _Drawer:
         return keep(added, v=self.choice((column("v"), column("x"), is_("coalesce", "x", "v"))))
 
     def union(self, left: Node, right: Node) -> Node:
-        """Draw a union; some unions add a constant on each side, which identifies a row's side."""
+        """Draw a union; in some unions, the column `k` identifies the side of a row."""
         if self.chance(0.4):
             left, right = keep(left, k=A), keep(right, k=constant("b"))
         sides = [side if side.columns == COLUMNS else keep(side) for side in (left, right)]
@@ -253,7 +253,7 @@ class _Drawer:
 
 
 def looked_up(kind: static_join.StaticJoinKind, node: Node) -> Lookup:
-    """Return the join of a node with the table."""
+    """Return the join of a node with the static table."""
     return Lookup((node,), StaticJoin(kind, ("k",), ("tk",), ("tk", "x"), TABLE))
 
 
@@ -269,12 +269,12 @@ def join_of(
 
 
 def processing(node: Node, wait_ms: int = 5_000) -> Node:
-    """Return the counts of a node's rows by history and key, with a timer."""
+    """Return a processor that counts a node's rows by history and key, with a timer."""
     return keep(Processing((node,), Processor(("h", "k"), None, "v", wait_ms)), ts=UNTIMED)
 
 
 def subtraction(node: Node) -> Node:
-    """Return the histories and keys of a node's rows, without those in the table."""
+    """Return the histories and keys of a node's rows that the static table doesn't contain."""
     table = tuple({"h": row["x"], "k": row["tk"]} for row in TABLE)
     node = Subtraction((Project((node,), (("h", column("h")), ("k", column("k")))),), table)
     return Project(

@@ -1,7 +1,7 @@
 """The columns of a plan whose values don't depend on an arbitrary choice of Spark.
 
-Spark keeps any of several duplicates, and a limit keeps any rows. The columns that differ between these rows vary
-between runs, so they can't be compared.
+Spark keeps any of several duplicates, and a limit keeps any rows. Columns in which these rows differ vary between runs,
+and can't be compared.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from ....reference.spark.plans import Aggregation, Deduplication, Explode, Limit
 
 
 def exact_columns(node: Node) -> frozenset[str] | None:
-    """Return the columns with the same values in each run; None: even the number of rows may vary."""
+    """Return the columns with the same values in each run; None if even the number of rows may vary."""
     below = [exact_columns(one) for one in node.inputs]
     known = [one for one in below if one is not None]
     if len(known) < len(below):
@@ -23,7 +23,7 @@ def exact_columns(node: Node) -> frozenset[str] | None:
     match node:
         case Deduplication():
             is_chosen = node.within_watermark and any(one.is_stateful for one in node.input.walk())
-            return None if is_chosen else frozenset(node.by)  # the kept duplicate determines when its state is removed
+            return None if is_chosen else frozenset(node.by)  # the kept duplicate decides when Spark removes its state
         case Limit():
             return frozenset()
         case Aggregation() | Processing():

@@ -1,7 +1,7 @@
-"""Draws a plan's rows: many histories in a query, with the same schedule of clock rows.
+"""Draw the rows of a plan's inputs: many histories in one query, with the same schedule of clock rows.
 
-The times of rows are on the edges of the plan's windows, delays and bounds, or next to them. A clock row has the
-history -1, and is an ordinary row of its input: a filter that drops it before a watermark drops other rows too.
+The times of rows are at, or next to, the edges of the plan's windows, delays and bounds. A clock row has the history
+-1, and is an ordinary row of its input, which a filter below the watermark may drop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ....reference.spark.windows import Windows
 from .drawing import SECOND_US, Query
 
 START_US = 1_767_225_600_000_000
-"""2026-01-01 00:00:00 UTC, an edge of all windows."""
+"""2026-01-01 00:00:00 UTC, at which windows of every size start."""
 MS = 1_000
 CLOCK = -1
 """The history of the clock's rows."""
@@ -45,7 +45,7 @@ class DrawnRows:
     Attributes:
         batches: The rows of each batch.
         histories: The number of histories.
-        nothing_late: Whether no row is late, and the last batches close all windows and groups.
+        nothing_late: Whether no row is late; the last batches then close all windows and groups.
     """
 
     batches: tuple[Batch, ...]
@@ -54,7 +54,7 @@ class DrawnRows:
 
 
 SILENCES = (0.0, 0.4, 0.8)
-"""The shares of the batches in which some inputs contain no new data."""
+"""The possible shares of batches in which some inputs contain no new data."""
 
 
 def draw_rows(generator: random.Random, query: Query, histories: int, silence: float | None = None) -> DrawnRows:
@@ -64,7 +64,7 @@ def draw_rows(generator: random.Random, query: Query, histories: int, silence: f
         generator: The generator.
         query: The query.
         histories: The number of histories.
-        silence: A share of `SILENCES`; None: a drawn share.
+        silence: A share from `SILENCES`; drawn by default.
     """
     return _Drawer(generator, query, silence).drawn(histories)
 
@@ -76,13 +76,13 @@ class _Drawer:
         nodes = [*query.plan.walk()]
         delays = [node.delay_us for node in nodes if isinstance(node, WithWatermark)] or [0]
         self.least_us, self.most_us = min(delays), max(delays)
-        # The kept duplicate determines when its state is removed, so a history has a single time in each batch.
+        # The kept duplicate decides when Spark removes its state, so a history has a single time in each batch.
         self.one_time = any(isinstance(node, Deduplication) and node.within_watermark for node in nodes)
         self.nothing_late = generator.random() < 0.4
         self.silence = self.choice(SILENCES) if silence is None else silence
-        # If the clock is ahead of all other rows, it alone moves the watermark, and dropped clock rows become visible.
+        # Clock rows ahead of all other rows alone move the watermark, so a dropped clock row changes the output.
         self.ahead_us = self.choice((0, MS, self.distances_us[0]))
-        self.untimed = 0.0 if self.one_time else self.choice((0.0, 0.0, 0.1))  # the probability that a row has no time
+        self.untimed = 0.0 if self.one_time else self.choice((0.0, 0.0, 0.1))  # the share of rows without event time
 
     def drawn(self, histories: int) -> DrawnRows:
         clock, open_ = self.schedule(self.choice((3, 4, 5)))
@@ -100,7 +100,7 @@ class _Drawer:
         return DrawnRows(tuple(batches), histories, self.nothing_late)
 
     def schedule(self, count: int) -> tuple[list[dict[str, int]], list[list[str]]]:
-        """Draw each batch's clock rows by input, and the inputs with new data: some may fall silent."""
+        """Draw the clock rows of each batch by input, and the inputs with new data in each batch."""
         now_us, clock, open_ = START_US + 15 * SECOND_US, [], []
         first, last = self.distances_us[0], self.distances_us[-1]
         for _ in range(count):
@@ -115,7 +115,7 @@ class _Drawer:
         return clock, open_
 
     def edges(self, clock: Sequence[dict[str, int]], ahead_us: int = 0) -> list[int]:
-        """Return the times that may matter by the end of a batch, at least `ahead_us` behind the latest clock row."""
+        """Return the candidate times of rows in a batch (µs), at least `ahead_us` before the latest clock row."""
         reached = {time for of_inputs in clock for time in of_inputs.values()} | {START_US + 15 * SECOND_US}
         most = self.most_us
         beside = [0, 1, MS, most, most - MS, most - 1, most + 1, most + MS, self.distances_us[0] - MS]
@@ -124,12 +124,12 @@ class _Drawer:
         return [time for time in found if time <= max(reached) - ahead_us] if ahead_us else found
 
     def history(self, number: int, clock: Sequence[dict[str, int]], batches: Sequence[dict[str, list[Row]]]) -> None:
-        """Draw the rows of a history into the batches."""
+        """Draw the rows of a history, and add them to the batches."""
         generator, choice = self.generator, self.choice
         keys: list[Any] = ["a", "b", *["c"] * (generator.random() < 0.3), *[None] * (generator.random() < 0.5)]
         values = (0, 1, 2, 3, None)
         pool = [choice(self.edges(clock[: at + 1])) for at in generator.sample(range(len(clock)), min(3, len(clock)))]
-        lag = 1 if self.query.without_data else 2  # rows are late by the previous micro-batch's watermark
+        lag = 1 if self.query.without_data else 2  # the previous micro-batch's watermark decides which rows are late
         for at, batch in enumerate(batches):
             edges = self.edges(clock[: at + 1], self.ahead_us)
             latest = max(edges)
@@ -146,14 +146,14 @@ class _Drawer:
                     rows += [row] * (2 if generator.random() < 0.15 else 1)
 
     def time(self, time_us: int, latest_us: int, late_us: int) -> int:
-        """Return a time that the clock has reached, and that isn't late if late rows are excluded."""
+        """Return a time at or before the clock, which isn't late if `nothing_late`."""
         time_us = min(time_us, latest_us)
         if self.nothing_late and time_us <= late_us:
             return max(late_us + 1, latest_us - self.choice(self.distances_us))
         return time_us
 
     def closing(self, clock: Sequence[dict[str, int]]) -> list[dict[str, list[Row]]]:
-        """Return batches of clock rows that close everything: a batch for each stateful operator and two more."""
+        """Return batches of clock rows that close all windows: one for each stateful operator, and two more."""
         now_us = max(self.edges(clock))
         after = range(1, 3 + len(self.query.stateful))
         return [

@@ -1,4 +1,4 @@
-"""A plan as PySpark code: the code that builds the query is also the code in the report."""
+"""Plans as PySpark code: the fuzzer runs the same code that it reports."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Counting(StatefulProcessor):
         yield Row(h=key[0], k=key[1], v=-self.n.get()[0])
         self.n.clear()
 """
-"""The processor of `Processing`: it counts rows by history and key."""
+"""The Python code of the processor of `Processing`, which counts rows by history and key."""
 
 
 def sql(expression: Expression) -> str:
@@ -83,7 +83,7 @@ def pyspark(node: Node, variables: Mapping[int, str] | None = None) -> str:
 
     Args:
         node: The plan.
-        variables: The variables that hold parts of the plan, by the id of the part's node.
+        variables: The variables that contain parts of the plan, by the `id` of the part's node.
     """
     held = variables or {}
     below = [held.get(id(one)) or pyspark(one, held) for one in node.inputs]
@@ -181,7 +181,7 @@ def _condition(node: Join) -> str:
 
 
 def processes(plan: Node) -> bool:
-    """Return whether a plan contains a function with state, `PROCESSOR`."""
+    """Return whether a plan contains the processor `PROCESSOR`."""
     return any(isinstance(node, Processing) for node in plan.walk())
 
 
@@ -190,7 +190,7 @@ def statements(plan: Node, most: int = 100, variables: Mapping[int, str] | None 
 
     Args:
         plan: The plan.
-        most: The maximum length of an expression; a longer expression is split, except within an operator's call.
+        most: The maximum length of an expression; a longer expression is split between operators.
         variables: As in `pyspark`.
     """
     held = dict(variables or {})
@@ -214,5 +214,5 @@ def statements(plan: Node, most: int = 100, variables: Mapping[int, str] | None 
 
 
 def table_values(rows: Sequence[Row]) -> str:
-    """Return the rows of the static table in the syntax of SQL's `values`."""
+    """Return the rows of the static table in the syntax of `VALUES` in SQL."""
     return ", ".join(f"({'null' if row['tk'] is None else repr(row['tk'])}, {row['x']})" for row in rows)

@@ -1,1 +1,1 @@
-"""The forms of a job's input rows: event times, payloads, and records of Kafka."""
+"""The formats of a job's input rows: formats of event times, payloads, and records of a broker."""

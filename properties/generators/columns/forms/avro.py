@@ -22,7 +22,7 @@ class Avro:
 
         try:
             self._schema = fastavro.parse_schema(schema)
-        except Exception as error:  # fastavro's errors share no class
+        except Exception as error:  # fastavro's errors share no base class
             raise BadInput(f"the Avro schema can't be used: {type(error).__name__}: {error}") from None
         if not isinstance(self._schema, dict) or self._schema.get("type") != "record":
             raise BadInput("the Avro schema is no record: give a schema with fields")
@@ -31,7 +31,7 @@ class Avro:
         self.__name__ = "avro"
 
     def __call__(self, row: Mapping[str, Any]) -> bytes:
-        """Write a row; times without a zone count as UTC, because Avro's types are in UTC."""
+        """Write a row; a time without a zone is in UTC, because Avro's types are in UTC."""
         import fastavro
 
         aware = {
@@ -45,13 +45,14 @@ class Avro:
 
 
 def avro(schema: str | Path | Mapping[str, Any], schema_id: int | None = None) -> Avro:
-    """Return an Avro payload form for an `Input`: `Input(…, format="kafka", value=avro("visit.avsc"))`.
+    """Return the Avro payload format for an `Input`: `Input(…, format="kafka", value=avro("visit.avsc"))`.
 
     Args:
         schema: The record's schema, with a field for each column of the `Input` except the record's own timestamp: the
-            path of an `.avsc` file, its text, or its content. Times are `timestamp-millis` or `timestamp-micros`.
+            path of an `.avsc` file, the schema's text, or the parsed schema. Times are `timestamp-millis` or
+            `timestamp-micros`.
         schema_id: The schema's number in a registry: each payload then starts with Confluent's 5-byte header, a zero
-            and this number. None: no header, as for `from_avro`.
+            and this number. By default there is no header, as for `from_avro`.
 
     Raises:
         BadInput: The schema can't be read or isn't a record, or the number is outside 0 to 2,147,483,647.

@@ -1,4 +1,4 @@
-"""The form of a source's rows: records of a broker or lines of text, and their payload."""
+"""The format of a source's rows: columns, records of a broker or lines of text, and the payload."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from .rows import Row
 from .times import TimeForm
 
 Format: TypeAlias = Literal["kafka", "kinesis", "eventhubs", "pubsub", "pulsar", "text"]
-"""The form of a source's records: records of a broker, or lines of text, as in files and from sockets."""
+"""The format of a source's records: records of a broker, or lines of text, as in files and from sockets."""
 
 TEXT = pa.schema([pa.field("value", pa.string())])
 RECORDS_GRAIN_US = 1000
-"""The precision of records' timestamps (µs)."""
+"""The precision of a record's own timestamp (µs)."""
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """The form of a source's rows.
+    """The format of a source's rows.
 
     Attributes:
-        columns: The columns of the payload, or of the frame without a payload, as the Input declares them.
+        columns: The declared columns of the `Input`: the columns of the payload, or of the DataFrame if there is no
+            payload.
         time: The event-time column.
-        form: The form of event-time values; None: timestamps.
-        format: The form of the records; None: the frame contains the columns themselves.
-        value: The form of a record's payload.
+        form: The format of event times; None if event times are timestamps.
+        format: The format of the records; None if the DataFrame has the declared columns.
+        value: The format of a record's payload.
         headers: Whether Kafka's records contain headers.
-        place: The place of the event time within a struct; None: the event time is a column.
+        place: The path of the event time within a struct; None if the event time is a column.
     """
 
     columns: pa.Schema
@@ -54,7 +55,7 @@ class Encoding:
 
     @property
     def envelope(self) -> Envelope | None:
-        """The form of a broker's records; None: no broker."""
+        """The format of a broker's records; None without a broker."""
         return ENVELOPES.get(self.format or "")
 
     @property
@@ -64,7 +65,7 @@ class Encoding:
 
     @property
     def timestamp(self) -> str | None:
-        """The timestamp column of the event time in the job's input; None: the job derives the event time."""
+        """The timestamp column of the event time in the job's input; None if the job derives the event time."""
         return self.time if self.is_records_time else None
 
     @property
@@ -81,22 +82,22 @@ class Encoding:
 
     @property
     def grain_us(self) -> int:
-        """The unit of event times (µs): each event time is a multiple."""
+        """The precision of event times (µs): each event time is a multiple of it."""
         if self.is_records_time:
             return RECORDS_GRAIN_US
         return 1 if self.form is None else self.form.grain_us
 
     @property
     def shown_form(self) -> TimeForm | None:
-        """The form of an event time that the job emits unchanged; None: a timestamp."""
+        """The format of an event time that the job emits unchanged; None if it is a timestamp."""
         in_payload = self.format is not None and self.value in ("json", JSON_ARRAY, "csv") and not self.is_records_time
         return TimeForm(pa.string(), None, 1) if self.form is None and in_payload else self.form
 
     def plain(self, row: Row) -> Row:
-        """Return a row with its event time in the source's form and place."""
+        """Return a row with the event time in the source's format, and within the struct if declared so."""
         given = row if self.form is None else {**row, self.time: self.form.of(row[self.time])}
         return given if self.place is None else self.place.nested(given)
 
     def payload(self, row: Row, where: str, fault: str = "") -> bytes | None:
-        """Return the payload of a row, with a fault if given; as `payloads.payload`."""
+        """Return the payload of a row, with a fault if given; see `payloads.payload`."""
         return payload(self.value, self.plain(row), self.columns, where, fault, self.time)

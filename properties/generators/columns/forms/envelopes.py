@@ -37,15 +37,15 @@ class WireMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class Envelope:
-    """The form of the records of a source.
+    """The format of a source's records.
 
     Attributes:
         columns: The columns.
         payload: The column of the payload.
-        time: The timestamp column of the record's own time; None: no such column.
+        time: The column of the record's own timestamp; None if the source has no timestamp column.
         key: The key's column.
         values: Returns a record's values by column.
-        places: The columns of the record's position in the stream, which changes each time that records are appended.
+        places: The columns of a record's position in the stream; an append of the same record assigns another position.
     """
 
     columns: pa.Schema
@@ -125,7 +125,7 @@ def _of_pulsar(record: WireMessage) -> Mapping[str, Any]:
 
 
 HEADERS = pa.field("headers", pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
-"""The column of Kafka's headers, which a reader must ask for."""
+"""The column of Kafka's headers, which Spark adds with the option `includeHeaders`."""
 _KAFKA = _schema(
     key=pa.binary(),
     value=pa.binary(),
@@ -178,4 +178,4 @@ ENVELOPES: Mapping[str, Envelope] = {
     "pubsub": Envelope(_PUB_SUB, "payload", None, "", _of_pub_sub, ("messageId",)),
     "pulsar": Envelope(_PULSAR, "value", "__publishTime", "__key", _of_pulsar, ("__messageId",)),
 }
-"""The forms of records, by the format of Spark's readers."""
+"""The formats of records, by the format name of Spark's readers."""

@@ -1,4 +1,4 @@
-"""An event time within a struct, such as `meta.at`: a column in histories, a struct member in the job's input."""
+"""An event time within a struct, such as `meta.at`: a column in histories, and a struct member in the job's input."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .rows import Row
 
 @dataclass(frozen=True)
 class TimePlace:
-    """The place of the event time within a struct.
+    """The path of the event time within a struct.
 
     Attributes:
         path: The names of the enclosing columns, and the member's own name.
@@ -58,7 +58,7 @@ def _without(value: Mapping[str, Any] | None, path: tuple[str, ...]) -> Mapping[
 
 
 def place_of(time: str, columns: pa.Schema) -> tuple[TimePlace, pa.Schema]:
-    """Return the place of an event time in a struct, and the columns of histories, including the event time.
+    """Return the path of an event time in a struct, and the columns of histories, including the event time.
 
     Args:
         time: The dotted path of the event time.
@@ -85,7 +85,7 @@ def place_of(time: str, columns: pa.Schema) -> tuple[TimePlace, pa.Schema]:
 
 
 def _less(field: pa.Field, path: tuple[str, ...]) -> pa.Field | None:
-    """Return a column without a member; None: the column has no other member."""
+    """Return a column without a member; None if the column has no other member."""
     if not path:
         return None
     members = [_less(one, path[1:]) if one.name == path[0] else one for one in field.type]

@@ -1,7 +1,7 @@
 """Payloads of records: a row as JSON, as CSV, as the text of a single column, or from a user's function.
 
-Values are written in the default format of Spark's `from_json` and `from_csv`. A payload with a fault, such as a
-truncation, can't be read as a row.
+Values have the default format of Spark's `from_json` and `from_csv`. A payload with a fault, such as a truncation,
+can't be parsed as a row.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from .times import iso_text
 PayloadForm: TypeAlias = (
     Literal["json", "json_array", "csv", "text", "debezium"] | Callable[[dict[str, Any]], bytes | None]
 )
-"""The form of a record's payload: the name of a format, or a user's function from a row to bytes."""
+"""The format of a record's payload: a name, or a user's function from a row to bytes."""
 
 DEBEZIUM = "debezium"
 JSON_ARRAY = "json_array"
-"""The payload form of an array with the row as its only element."""
+"""The payload format of an array with the row as its only element."""
 NULL, EMPTY, TRUNCATED, NOISE = "null", "empty", "truncated", "no text of the format"
 NO_TIME, WRONG_TIME = "without its event time", "an event time of another type"
 FAULTS: Sequence[str] = (TRUNCATED, EMPTY, NOISE, NO_TIME, WRONG_TIME)
-"""The faults of malformed payloads; null payloads are drawn separately."""
+"""The faults of malformed payloads; a null payload isn't among these faults."""
 _NOISE = b"\x00{no row"
 _NEVER = "never"
 
@@ -40,8 +40,8 @@ _NEVER = "never"
 def faults_of(value: PayloadForm, has_time: bool) -> Sequence[str]:
     """Return the faults that always make a payload of a format unreadable.
 
-    A truncated line of CSV, or a line without a field, may be read as another row; so may a payload of a user's
-    function.
+    Spark may parse a truncated line of CSV, a CSV line without a field, or a payload of a user's function as another
+    row.
 
     Args:
         value: The format.
@@ -91,7 +91,7 @@ def _made_by(value: Callable[[dict[str, Any]], Any], row: dict[str, Any], where:
             made = value(row)
         except StreamproofError:
             raise
-        except Exception as error:  # the user's function may raise anything
+        except Exception as error:  # the user's function may raise any exception
             raise BadInput(f"{where}: its value {name} raised {type(error).__name__}: {error}, for {row}") from error
     if made is not None and not isinstance(made, (bytes, bytearray)):
         raise BadInput(f"{where}: its value {name} returned {type(made).__name__} for {row}: return bytes, or None")
@@ -99,7 +99,7 @@ def _made_by(value: Callable[[dict[str, Any]], Any], row: dict[str, Any], where:
 
 
 def key_text(row: Row, key: Sequence[str], schema: pa.Schema, as_object: bool = False) -> bytes | None:
-    """Return a record's key: the text of the key's column, or an object of several columns; None: no key."""
+    """Return a record's key: the text of the key column, or an object of several columns; None without a key."""
     if not key:
         return None
     if len(key) > 1 or as_object:
@@ -140,7 +140,7 @@ def _json(value: Any, kind: pa.DataType) -> str:
 
 
 def _plain(value: Any, kind: pa.DataType) -> str:
-    """Return a value of a plain type as text."""
+    """Return a value that isn't nested as text."""
     match value:
         case str():
             return value
@@ -186,7 +186,7 @@ def _text_of_row(row: Row, columns: Sequence[pa.Field]) -> str | None:
 
 
 def refused_columns(value: PayloadForm, columns: Mapping[str, pa.DataType]) -> str | None:
-    """Return the reason why a payload of a format can't contain columns of these types; None: no reason."""
+    """Return the reason why a payload format can't contain columns of these types; None if it can."""
     if value == "csv":
         for name, kind in columns.items():
             if pa.types.is_nested(kind) or pa.types.is_binary(kind):

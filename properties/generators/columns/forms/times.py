@@ -1,6 +1,7 @@
-"""The forms of event times in sources without timestamps: numbers since 1970, text, dates.
+"""The formats of event times that aren't timestamps: numbers since 1970, text, dates.
 
-A history contains each event time as a timestamp, truncated to the form's precision; the job gets the form.
+A history contains each event time as a timestamp, truncated to the format's precision; the job gets the time in the
+format.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ UNITS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 """The units of numbers since 1970 (µs)."""
 DAY_US = 86_400_000_000
 TIMESTAMP = pa.timestamp("us", "UTC")
-"""The type in a history of an event time that isn't a timestamp in its source."""
+"""The type of event times in histories whose source has no timestamp."""
 _GRAINS_US = (1, 1_000_000, 60_000_000, 3_600_000_000, DAY_US)
 """The precisions of a text pattern (µs): from microseconds to days."""
 _PROBES = (datetime(2024, 10, 27, 13, 32, 47, 123_456, UTC), datetime(2025, 1, 5, 1, 2, 3, 4, UTC))
@@ -30,12 +31,12 @@ UNITS = 'time_format="s", "ms" or "us" since 1970'
 
 @dataclass(frozen=True)
 class TimeForm:
-    """The form of an event time that isn't a timestamp.
+    """The format of an event time that isn't a timestamp.
 
     Attributes:
         kind: The type of the column in the job's input.
         format: The unit of a number since 1970, or a pattern of `strftime`; None for a date, and for ISO 8601 text.
-        grain_us: The precision (µs): each time in the form is a multiple.
+        grain_us: The precision (µs): each event time is a multiple of it.
     """
 
     kind: pa.DataType
@@ -43,7 +44,7 @@ class TimeForm:
     grain_us: int
 
     def of(self, time: datetime | None) -> Any:
-        """Return a time in the form."""
+        """Return a time in the format."""
         if time is None:
             return None
         if pa.types.is_date(self.kind):
@@ -53,7 +54,7 @@ class TimeForm:
         return time.strftime(self.format) if self.format else iso_text(time)
 
     def time(self, value: Any) -> datetime | None:
-        """Return the time of a value in the form; None: the value is no time."""
+        """Return the time of a value in the format; None if the value isn't a time."""
         try:
             if value is None or pa.types.is_date(self.kind):
                 return value and datetime(value.year, value.month, value.day, tzinfo=UTC)
@@ -67,7 +68,7 @@ class TimeForm:
     def _number(self, time_us: int, unit_us: int) -> Any:
         if pa.types.is_floating(self.kind):
             number = time_us / unit_us
-            # Spark's cast to a timestamp truncates the product: a number just below would lose a microsecond.
+            # Spark's cast to a timestamp truncates, so a number slightly too small would lose a microsecond.
             return number if int(number * unit_us) == time_us else nextafter(number, copysign(inf, number))
         if pa.types.is_decimal(self.kind):
             digits = Context(prec=38, rounding=ROUND_FLOOR)
@@ -81,7 +82,7 @@ def iso_text(time: datetime) -> str:
 
 
 def time_form(column: str, kind: pa.DataType, time_format: str | None) -> TimeForm | None:
-    """Return the form of an event time; None: the column is a timestamp, which needs no form.
+    """Return the format of an event time; None for a timestamp column.
 
     Args:
         column: The column's name.
@@ -109,7 +110,7 @@ def time_form(column: str, kind: pa.DataType, time_format: str | None) -> TimeFo
     unit_us = UNITS_US[time_format]
     grain_us = unit_us
     if pa.types.is_floating(kind) and time_format == "s":
-        grain_us = 1  # a double is precise enough until 2038, but not after another division, as for milliseconds
+        grain_us = 1  # precise to 1 µs until 2038; milliseconds, which the job divides, aren't
     elif pa.types.is_decimal(kind):
         grain_us = max(1, unit_us // 10 ** min(kind.scale, 6))
     form = TimeForm(kind, time_format, grain_us)

@@ -1,7 +1,7 @@
-"""Values around the constants in a job's comparisons, so that histories reach both sides of each limit.
+"""Values around the constants in a job's comparisons, so that histories make each comparison true and false.
 
-Some histories contain such values instead of their types' values, and times at which a part of a time, such as the
-hour, changes. All other histories are the same as without constants.
+Some histories contain these values in place of randomly drawn values, and times at which the result of a comparison
+changes. All other histories are the same as without constants.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ from ..values import TERMS, ColumnValues, examples_of, plain_values
 SHARE = 0.4
 """The share of histories with values around constants."""
 OF_COLUMN = 0.75
-"""The share of columns with such values, in these histories."""
+"""The share of columns with values around constants, in these histories."""
 OF_FUNCTION = 0.5
-"""The same share for a column with constants only from the code of functions."""
+"""The share of columns with values around constants, if the constants come only from the code of functions."""
 OF_VALUE = 0.75
-"""The share of replaced values, in these columns."""
+"""The share of values that are replaced, in the columns with values around constants."""
 OF_TIME = 0.6
-"""The share of rows, in these histories, that move to a time at which a comparison's result changes."""
+"""The share of rows that move to a time at which a comparison's result changes, in these histories."""
 FEW = 4
 MAX_VALUES = 24
-"""The largest number of values for a comparison, as for a long IN."""
+"""The largest number of values for a comparison, such as a long IN."""
 MAX_OF_CODE = 60
 """The largest number of constants from functions whose values a column gets."""
 BITS = 10
 """The number of binary digits in the values next to a floating-point constant, so that sums are exact in any order."""
 _GRIDS = ((60, 180), (1800, 384), (86_400, 400))
-"""The times to try for a comparison of a part of a time, back from the start: steps in seconds, and their count."""
+"""The times to try for comparisons such as `hour(time) = 9`, backwards from the start: step (s), number of steps."""
 MAX_TIMES = 6
-"""The largest number of a comparison's changes from each grid, the latest first."""
+"""The largest number of times at which a comparison's result changes, from each grid, the latest times first."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ def compares(terms: Sequence[Term], sources: Sequence[Source]) -> list[Compares]
     """Return the comparisons of a plan on the columns of each input.
 
     Args:
-        terms: The comparisons. A column in them is a pair: the names of all columns of its source, and its own name, or
-            the name of a field of the payload.
+        terms: The comparisons. A column in a comparison is a pair: the names of all columns of its source, and the name
+            of the column or of a field of the payload.
         sources: The job's inputs.
     """
     found: dict[tuple[str, str], Compares] = {}
@@ -98,7 +98,7 @@ def compares(terms: Sequence[Term], sources: Sequence[Source]) -> list[Compares]
 
 
 def _of_source(term: Term, source: Source) -> Term | None:
-    """Return a term with the columns of a source; None: the term has other columns."""
+    """Return a term with the columns of a source; None if the term has other columns."""
     encoding = source.encoding
     has_payload = encoding is not None and encoding.format is not None
     if term.kind == "Field":
@@ -126,14 +126,15 @@ def with_constants(
     *,
     exact: bool = False,
 ) -> list[ResolvedInput]:
-    """Return inputs with values around constants, for columns without the user's values that aren't keys.
+    """Return inputs with values around constants, for columns that aren't keys and have no values from the user.
 
     Args:
         inputs: The inputs.
         found: The comparisons in the job's plan.
         of_code: The constants in the code of functions.
         start: The start of the histories.
-        exact: Whether floating-point numbers are compared in all digits; then only values with exact sums are drawn.
+        exact: Whether the check compares all digits of floating-point numbers; if so, only values with exact sums are
+            drawn.
     """
     return [_with_constants(given, found, of_code, start, exact) for given in inputs]
 
@@ -175,7 +176,7 @@ def _flat(kinds: Sequence[Sequence[Any]]) -> ColumnValues:
 
 
 def _passing(terms: Sequence[Term], source: Source, column: str, values: ColumnValues) -> ColumnValues:
-    """Return the values of a column that satisfy the most of this column's own comparisons."""
+    """Return the values of a column that satisfy the largest number of the comparisons with this column alone."""
     own = [term for term in terms if term.columns == [column]]
     row = dict.fromkeys(source.schema.names)
     trues = [sum(_is_true(term, as_given({**row, column: value}, source)) for term in own) for value in values]
@@ -191,7 +192,7 @@ def _is_true(term: Term, row: Row) -> bool:
 
 
 def _is_free(given: ResolvedInput, name: str) -> bool:
-    """Return whether a column's values are drawn by its type."""
+    """Return whether a column's values are drawn by the column's type."""
     own = (given.source.time, *given.source.key, *given.pools)
     return not given.sample and name not in own and not (given.source.is_change_log and name == DELETED)
 
@@ -225,7 +226,7 @@ def _values_of(term: Term, source: Source, start: datetime, exact: bool) -> dict
             if column != source.time and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
                 times = _changes(term, dict.fromkeys(source.schema.names), column, kind, start)
                 found[column].append([value for _, value in times])
-    # The constants themselves are first.
+    # Each constant precedes the values next to it.
     ordered = {column: [one for some in zip_longest(*near) for one in some] for column, near in found.items()}
     return {column: _flat([[one for one in some if one is not None]])[:MAX_VALUES] for column, some in ordered.items()}
 
@@ -236,20 +237,20 @@ def _matching(pattern: str) -> list[str]:
     with warnings.catch_warnings(action="ignore"):
         try:
             found = examples_of(st.from_regex(pattern_of(pattern), alphabet=letters), 0)
-        except Exception:  # a Java pattern that neither Python nor Hypothesis parses
+        except Exception:  # a Java pattern that Python or Hypothesis can't parse
             return []
     return [*dict.fromkeys(sorted(found, key=lambda text: (len(text), text)))][:FEW]
 
 
 def _near(value: Any, column: pa.Field, exact: bool) -> list[Any]:
-    """Return a value in a column's type, and the next values below and above; none if it doesn't fit."""
+    """Return a value in a column's type, and the next values below and above; empty if the value doesn't fit."""
     kind, near = column.type, []
     if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         if not math.isfinite(value):
             return []
         value = Fraction(value)
     if isinstance(value, Fraction):
-        with contextlib.suppress(OverflowError, ValueError):  # as a double, the value is infinite or zero
+        with contextlib.suppress(OverflowError, ValueError):  # the value is infinite or zero as a double
             near = _near_number(value, kind, exact)
     elif isinstance(value, str) and pa.types.is_string(kind):
         near = [value, f"{value}x", value.swapcase(), value[:-1]]
@@ -274,7 +275,7 @@ def _near(value: Any, column: pa.Field, exact: bool) -> list[Any]:
 
 def _near_number(value: Fraction, kind: pa.DataType, exact: bool) -> list[Any]:
     if pa.types.is_integer(kind):
-        most = 2 ** (kind.bit_width - 1) // (TERMS if kind.bit_width == 64 else 1)  # a sum of bigints is a bigint too
+        most = 2 ** (kind.bit_width - 1) // (TERMS if kind.bit_width == 64 else 1)  # a sum must fit too
         whole = math.floor(value)
         numbers = (whole, whole - 1, whole + 1) if whole == value else (whole, whole + 1)
         return [number for number in numbers if abs(number) < most]
@@ -314,7 +315,7 @@ def _times_of(term: Term, source: Source, start: datetime) -> Iterator[int]:
 def _changes(
     term: Term, row: Row, column: str, kind: pa.DataType, start: datetime, source: Source | None = None
 ) -> list[tuple[int, Any]]:
-    """Return times before a start at which a comparison's result changes, each also in the column's form."""
+    """Return times before a start at which a comparison's result changes (µs), each also as the column's value."""
     found: dict[int, Any] = {}
     for step_s, count in _GRIDS:
         step_us = step_s * 1_000_000
@@ -337,14 +338,14 @@ def _changes(
 
 
 def as_given(row: Row, source: Source | None) -> Row:
-    """Return a row with its event time in the form of the job's input."""
+    """Return a row with the event time in the format of the job's input."""
     return row if source is None or source.encoding is None else source.encoding.plain(row)
 
 
 def near_constants(history: JobHistory, inputs: Sequence[ResolvedInput], delay_us: int, seed: str) -> JobHistory:
-    """Return a history in which values and times around constants replace some or all of its own.
+    """Return a history in which values and times around constants replace some or all drawn values and times.
 
-    Values stay null, equal rows stay equal, and no row becomes late or stops being late.
+    Nulls stay null, equal rows stay equal, late rows stay late, and no other row becomes late.
 
     Args:
         history: The history, with a clock.
@@ -383,7 +384,7 @@ def near_constants(history: JobHistory, inputs: Sequence[ResolvedInput], delay_u
 
 
 def _chosen(generator: random.Random, constants: BoundaryValues) -> dict[str, ColumnValues]:
-    """Draw a history's columns with values around constants, and a few values for each."""
+    """Draw the columns of a history that get values around constants, and a few values for each column."""
     chosen = {}
     for column in dict.fromkeys([*constants.values, *constants.seldom]):
         often, seldom = constants.values.get(column, ()), constants.seldom.get(column, ())
@@ -406,7 +407,7 @@ def _moved(
     times_us: Sequence[int],
     delay_us: int,
 ) -> tuple[int, Row]:
-    """Return a row at one of some times, and its batch: the first batch if no time fits the row's own."""
+    """Return a row at one of the given times, and its batch; the first batch if no time fits the row's own batch."""
     horizon = clock[number - 1] - delay_us if number else None
     late = horizon is not None and source.time_us(row) <= horizon
     allowed = [us for us in times_us if us <= clock[number] and (horizon is None or (us <= horizon) == late)]
@@ -420,13 +421,13 @@ def _moved(
 def unreached(
     found: Sequence[Compares], inputs: Sequence[ResolvedInput], histories: Sequence[JobHistory], *, keys: bool
 ) -> list[str]:
-    """Return the sides of comparisons that no row of the histories reaches, each in words.
+    """Return the results of comparisons that no row of the histories produces, each in words.
 
     Args:
         found: The comparisons.
         inputs: The job's inputs.
         histories: The executed histories.
-        keys: Whether the job got the keys unpacked.
+        keys: Whether the job got the histories' own keys, rather than packed keys.
     """
     left = []
     for given in inputs:
@@ -444,14 +445,14 @@ def unreached(
             seen = [_outcomes(one, [*rows.values()]) for one, _, _ in wanted]
             for outcomes, (_, side, text) in zip(seen, wanted, strict=True):
                 if outcomes is not None and side not in outcomes:
-                    # Times can't be listed as values.
+                    # A user can't pass event times as `values`.
                     remedy = " (another seed begins on another day)" if source.time in term.columns else ""
                     left.append(f"no drawn row of {given.name} has {text}{remedy}")
     return [*dict.fromkeys(left)]
 
 
 def _outcomes(term: Term, rows: Sequence[Row]) -> set[bool | None] | None:
-    """Return the results of a comparison on rows; None: an expression in it is unsupported."""
+    """Return the results of a comparison on rows; None if the comparison contains an unsupported expression."""
     try:
         return {outcome(term, row) for row in rows}
     except Unknown:

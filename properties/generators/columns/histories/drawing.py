@@ -1,6 +1,7 @@
-"""Random histories of a job: few rows, at the distances in time that matter to the job, or just next to them.
+"""Random histories of a job: few rows, whose times differ by the durations in the job, exactly or nearly.
 
-All histories of a call share a clock schedule, so that they can share a query: no row is after its batch's clock.
+All histories of a call have the same clock schedule, so that they can share a query. No row is later than its batch's
+clock.
 """
 
 from __future__ import annotations
@@ -26,27 +27,27 @@ from ..values import ColumnValues, drawn_kind
 from .constants import near_constants
 
 MS = 1000
-"""The microseconds of a millisecond."""
+"""A millisecond in microseconds."""
 DISTANCES_US: Sequence[int] = (60_000_000, 600_000_000, 3_600_000_000)
-"""A minute, ten minutes, an hour: the distances for a job without known durations."""
+"""A minute, ten minutes, an hour (µs): the distances between times for a job without known durations."""
 BASES: Sequence[datetime] = (
-    datetime(2024, 10, 27, 1, 30, tzinfo=UTC),  # in Berlin's repeated hour, and before New York's midnight
-    datetime(2024, 3, 10, 7, 30, tzinfo=UTC),  # after New York's skipped hour
+    datetime(2024, 10, 27, 1, 30, tzinfo=UTC),  # in the repeated hour of Berlin, and before midnight in New York
+    datetime(2024, 3, 10, 7, 30, tzinfo=UTC),  # after the skipped hour of New York
     datetime(2024, 7, 15, 12, tzinfo=UTC),
-    datetime(2024, 3, 31, 1, 30, tzinfo=UTC),  # after Berlin's skipped hour
+    datetime(2024, 3, 31, 1, 30, tzinfo=UTC),  # after the skipped hour of Berlin
     datetime(2024, 2, 29, 0, 10, tzinfo=UTC),
-    datetime(2024, 11, 3, 6, 30, tzinfo=UTC),  # in New York's repeated hour
+    datetime(2024, 11, 3, 6, 30, tzinfo=UTC),  # in the repeated hour of New York
     datetime(2025, 1, 1, 0, 10, tzinfo=UTC),
 )
-"""The start times of histories: seeds use them in turn, and each is after midnight in some time zones."""
+"""The start times of histories, in the order of seeds; each is shortly after midnight in some time zone."""
 ZONES: Sequence[str] = ("UTC", "Europe/Berlin", "America/New_York")
 OFFSETS_US: Sequence[int] = (*[0] * 10, *[MS, -MS] * 4, 1, -1)
-"""The offsets of times from an edge: mostly 0, sometimes a millisecond, rarely a microsecond."""
+"""The offsets (µs) of times from an edge, such as the end of a window: mostly 0, sometimes 1 ms, rarely 1 µs."""
 ROWS: Sequence[int] = (1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 10, 11, 12)
-"""The numbers of rows to draw from: two of five histories have at most three rows."""
+"""The numbers of rows of a history to choose from; two in five histories have at most three rows."""
 
 FEW = 4
-"""The largest number of values of a column in a history."""
+"""The largest number of different values of a column in a history."""
 
 
 def draw_histories(
@@ -60,7 +61,7 @@ def draw_histories(
     timeouts_us: Sequence[int] = (),
     edges_us: Sequence[tuple[int, int]] = (),
 ) -> list[JobHistory]:
-    """Draw histories with the same clock schedule, with the names `h0`, `h1` and so on.
+    """Draw histories with the same clock schedule, and with the names `h0`, `h1` and so on.
 
     Args:
         inputs: The job's inputs.
@@ -70,8 +71,8 @@ def draw_histories(
         batches: The number of batches in a history.
         late: Whether rows may arrive behind the watermark.
         delay_us: The watermark's delay (µs), the largest of several.
-        timeouts_us: The timeouts of processing time (µs), if processing time is a clock too.
-        edges_us: The steps and offsets of the clock's edges (µs since 1970), if known.
+        timeouts_us: The processing-time timeouts (µs), if the job uses processing time.
+        edges_us: The times at which windows end, each as size and offset (µs since 1970), if known.
     """
     generator = random.Random(f"{seed} of a job")
     grain_us = grain_of(inputs)
@@ -96,17 +97,17 @@ def start_of(seed: int) -> datetime:
 
 
 def grain_of(inputs: Sequence[ResolvedInput]) -> int:
-    """Return the unit of the clock (µs), of which each input's event times can be multiples."""
+    """Return the precision of the clock (µs): the coarsest precision of an input's event times."""
     return max(given.source.grain_us for given in inputs)
 
 
 def up(time_us: int, grain_us: int) -> int:
-    """Round a time up to a multiple of the grain."""
+    """Round a time up to a multiple of the precision."""
     return -(-time_us // grain_us) * grain_us
 
 
 def are_copies(rows: Iterable[tuple[str, Row]], inputs: Mapping[str, ResolvedInput]) -> bool:
-    """Return whether all rows of each event, by the identities of their inputs, are copies of each other."""
+    """Return whether all rows with the same identity are copies of each other."""
     first: dict[tuple[str, str], Row] = {}
     identified = ((name, row) for name, row in rows if inputs[name].identity)
     return all(
@@ -115,7 +116,7 @@ def are_copies(rows: Iterable[tuple[str, Row]], inputs: Mapping[str, ResolvedInp
 
 
 def _with_copies(history: JobHistory, drawer: _Drawer) -> JobHistory:
-    """Return a history in which a repeated event's row is a copy; the row is left out if the copy must not be late.
+    """Return a history in which rows of the same event are copies; a copy that must not be late is left out.
 
     Args:
         history: The history.
@@ -140,7 +141,7 @@ def _with_copies(history: JobHistory, drawer: _Drawer) -> JobHistory:
 
 
 def with_flaws(history: JobHistory, inputs: Sequence[ResolvedInput], seed: str) -> JobHistory:
-    """Return a history with missing event times and unreadable records, by the inputs' shares."""
+    """Return a history with missing event times and unreadable records, as often as the inputs declare."""
     by_name = {given.name: given for given in inputs}
     if not any(given.null_times or given.malformed or given.null_values for given in inputs):
         return history
@@ -158,7 +159,7 @@ def with_flaws(history: JobHistory, inputs: Sequence[ResolvedInput], seed: str) 
 
 
 def _unreadable(generator: random.Random, given: ResolvedInput, batch: int, row: Row) -> Iterator[Unreadable]:
-    """Yield the unreadable records next to a row, by the input's shares."""
+    """Yield the unreadable records that arrive beside a row, as often as the input declares."""
     encoding = given.source.encoding
     if encoding is None or encoding.format is None:
         return
@@ -180,10 +181,10 @@ def draw_clock(
 ) -> tuple[int, ...]:
     """Draw a clock schedule: the largest event time by the end of each batch (µs since 1970).
 
-    The steps include a step that moves the watermark exactly to an edge, and a step to 1 ms before an edge. Edges are
-    `edges_us`, or else the multiples of the largest distance, where windows end. Other steps are past the two largest
-    distances, by a distance exactly or nearly, and by almost nothing. Each step is a multiple of `grain_us`, which
-    replaces 1 ms if it is longer.
+    One step moves the watermark exactly to an edge, one step to 1 ms before an edge. Edges are times at which windows
+    end: `edges_us`, by default the multiples of the largest distance. Other steps move the clock by more than the
+    largest distance, by about a distance, or by at most 1 ms. Each step is a multiple of `grain_us`, which replaces 1
+    ms if it is longer.
     """
     beside = max(MS, grain_us)
 
@@ -192,12 +193,12 @@ def draw_clock(
 
     others = [distance for distance in distances if distance != delay_us] or distances
     size = others[-1]
-    # Windows may start between multiples of their size; if they slide by less than their size, they also end there.
+    # Hopping windows, and windows with a start offset, end between multiples of their size.
     offset = generator.choice([other for other in others if other < size] * 3 + [0] * len(others))
     steps = ["edge", "before edge", "far", "near", "still"][:batches]
     steps += [generator.choice(("edge", "before edge", "near", "near", "far")) for _ in range(batches - len(steps))]
     generator.shuffle(steps)
-    # If batches without data run only at the end, the last two clocks close windows in the same batch.
+    # With available_now, the last two steps close windows in the same batch, so no edge may be the last but one.
     while batches > 2 and "edge" in steps[-2]:
         generator.shuffle(steps)
     clock, schedule = base_us - base_us % grain_us, []
@@ -222,9 +223,9 @@ def draw_clock(
 def draw_clock_of_timeouts(
     generator: random.Random, base_us: int, timeouts_us: Sequence[int], batches: int, grain_us: int = 1
 ) -> tuple[int, ...]:
-    """Draw a clock schedule with batches apart by each timeout, and by 1 ms less and 1 ms more.
+    """Draw a clock schedule in which batches are each timeout, 1 ms less, and 1 ms more apart.
 
-    If `grain_us` is longer than 1 ms, it replaces 1 ms. The other batches follow immediately.
+    `grain_us` replaces 1 ms if it is longer. The other batches follow immediately.
     """
     beside = max(MS, grain_us)
     steps = [timeout_us + by for timeout_us in timeouts_us for by in (0, -beside, beside)]
@@ -234,7 +235,7 @@ def draw_clock_of_timeouts(
 
 
 def calendar_edges(start: datetime) -> list[int]:
-    """Return the midnights and clock changes of some time zones in the previous day (µs since 1970)."""
+    """Return the midnights and clock changes of a few time zones in the day before `start` (µs since 1970)."""
     found = []
     for zone in map(ZoneInfo, ZONES):
         last = None
@@ -248,7 +249,7 @@ def calendar_edges(start: datetime) -> list[int]:
 
 
 class _Drawer:
-    """Draws the histories of a clock schedule."""
+    """Draws histories under one clock schedule."""
 
     def __init__(
         self,
@@ -299,7 +300,7 @@ class _Drawer:
     def _repeated(
         self, generator: random.Random, number: int, arrived: Sequence[Arrival], times: list[int]
     ) -> Arrival | None:
-        """Return an earlier arrival to repeat exactly, in one of eight cases, if its time allows a repetition."""
+        """With probability 1/8, return an earlier arrival to repeat exactly, if its time allows a repetition."""
         if generator.random() >= 0.125:
             return None
         index = generator.randrange(len(arrived))
@@ -310,7 +311,7 @@ class _Drawer:
         return arrived[index]
 
     def _time(self, generator: random.Random, number: int, times: Sequence[int], grain_us: int) -> int:
-        """Draw an event time, at most the batch's clock; a quarter are late, if rows may be late."""
+        """Draw an event time, at most the batch's clock; a quarter of the times are late, if rows may be late."""
         beside = max(MS, grain_us)
         clock, horizon = self.clock[number], self.horizons[number]
         is_late = horizon is not None and self.late and generator.random() < 0.25
@@ -329,13 +330,13 @@ class _Drawer:
         return max(up(horizon + 1, grain_us), clock - generator.choice((0, beside)))
 
     def _edge(self, generator: random.Random, number: int, times: Sequence[int]) -> int:
-        """Return a time that may matter: a distance from an earlier time, or an edge that the clock has reached."""
+        """Draw a time: at a distance from an earlier row, or at a watermark, a window's end or a midnight."""
         if times and generator.random() < 0.55:
             return generator.choice((times[-1], generator.choice(times))) + self._shift(generator, 0.2)
         clock = self.clock[number]
         match generator.randrange(16):
             case 0 | 1 | 2 if (horizon := self.horizons[number]) is not None:
-                # With `available_now`, rows are late by the previous batch's watermark.
+                # With `available_now`, the previous batch's watermark decides which rows are late.
                 before = self.horizons[number - 1]
                 return (horizon if before is None or generator.random() < 0.6 else before) + self._shift(generator, 0.5)
             case 3 | 4:
@@ -349,7 +350,7 @@ class _Drawer:
         return clock + self._shift(generator, 0.3)
 
     def _shift(self, generator: random.Random, none: float) -> int:
-        """Draw the distance between two times: 0 with the given probability, otherwise distances and their sums."""
+        """Draw the distance between two times: 0 with the probability `none`, otherwise a distance or a sum of two."""
         drawn = generator.random()
         if drawn < none:
             return 0
@@ -358,23 +359,23 @@ class _Drawer:
 
 
 class Contents:
-    """The possible values of an input's rows, apart from time and key."""
+    """The values to draw for the columns of an input, except for event time and key."""
 
     def __init__(self, given: ResolvedInput, start: datetime) -> None:
         self.kinds = {name: given.kinds_of(name, start) for name in given.drawn_columns}
         nullable = [column.name for column in given.source.schema if column.nullable]
         texts = [column.name for column in given.source.schema if pa.types.is_string(column.type)]
-        # The text of an identity apart from the key gets a history's number, which a null can't carry.
+        # A text column of the identity gets the history's number as a prefix, which a null can't have.
         of_events = () if {*given.source.key} <= {*given.identity} else {*texts} & {*given.identity}
         pooled = (*given.pools, *of_events)
         self.nullable = [name for name in given.drawn_columns if name in nullable and name not in pooled]
-        # Rows that share a key in the sample stay together: a drawn key takes all its rows from one key of the sample.
+        # Rows with the same key in the sample stay together: a drawn key gets rows of a single key of the sample.
         self.by_key: dict[str, list[Row]] = defaultdict(list)
         for row in given.sample:
             self.by_key[repr(given.source.key_of(row))].append(row)
 
     def of_history(self, generator: random.Random, keys: int) -> Callable[[int], dict[str, Any]]:
-        """Return a function that draws a row without time and key, for the number of its key."""
+        """Return a function that draws a row without event time and key, given the index of the key."""
         nullable = self.nullable if generator.random() < 0.5 else []
         chosen = {name: _few(generator, found) for name, found in self.kinds.items()}
         rows = [generator.choice(list(self.by_key.values())) for _ in range(keys)] if self.by_key else []
@@ -389,15 +390,15 @@ class Contents:
 
 
 def _few(generator: random.Random, found: Sequence[ColumnValues]) -> ColumnValues:
-    """Draw a kind of values; of many values draw only a few, so that equal values occur."""
+    """Draw one of several sets of values, reduced to a few values, so that equal values occur."""
     kind = drawn_kind(generator, found)
     return kind if len(kind) <= FEW else tuple(generator.sample(kind, FEW))
 
 
 class _Keys:
-    """The keys that the rows of a history share, over all inputs.
+    """Draws the keys of a history, for all inputs together.
 
-    Key columns with the same name, or else the same position, have the same values, so that rows of two inputs match.
+    Key columns with the same name (otherwise the same position) get the same values, so that rows of two inputs match.
     """
 
     def __init__(self, inputs: Sequence[ResolvedInput], start: datetime) -> None:
@@ -406,7 +407,7 @@ class _Keys:
         self.inputs = inputs
         self.columns: list[list[tuple[str, bool]]] = []
         self.kinds: dict[str, Sequence[ColumnValues]] = {}
-        # A null can't carry a history's number, and a key of one column alone is never null.
+        # A null can't contain a history's number. The key of a single column is never null.
         carriers = {} if why_alone(inputs) else key_space(sources).columns
         for given in inputs:
             named = []
@@ -441,5 +442,5 @@ class _Keys:
 
 
 def closed(history: JobHistory, by_us: int) -> JobHistory:
-    """Return a history with an additional batch without rows, which moves the clock on by `by_us` microseconds."""
+    """Return a history with an additional empty batch, which advances the clock by `by_us` microseconds."""
     return replace(history, batches=(*history.batches, ()), clock=(*history.clock, history.clock[-1] + by_us))

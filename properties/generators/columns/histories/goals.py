@@ -1,4 +1,4 @@
-"""The coverage goals of a job's histories, and the goals that histories meet."""
+"""The coverage goals of a job's histories, and the goals that histories cover."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AGAIN = "a row that comes back after its delete on input {}"
 def goals(
     inputs: Sequence[ResolvedInput], distances_us: Sequence[int], late: bool = True, timeouts_us: Sequence[int] = ()
 ) -> list[str]:
-    """Return the coverage goals of histories, in the names of `covered`."""
+    """Return the names of the coverage goals of histories; `covered` returns the same names."""
     sources, grain_us = [given.source for given in inputs], grain_of(inputs)
     named = [goal for timeout in timeouts_us for goal, _ in _goals_of_distance(timeout, grain_us, SILENT)]
     named += [LATE] if late else []
@@ -54,7 +54,7 @@ def goals(
 
 
 def _goals_of_distance(distance_us: int, grain_us: int, words: Sequence[str] = APART) -> list[tuple[str, int]]:
-    """Return the goals of a distance, each with the distance or silence that meets it."""
+    """Return the goals for a distance, each with the exact distance or silence (µs) that covers the goal."""
     beside = max(MS, grain_us)
     gaps = zip(words, (0, -beside, beside), strict=True)
     return [(text.format(duration(distance_us), duration(beside)), distance_us + by) for text, by in gaps]
@@ -67,7 +67,7 @@ def covered(
     delay_us: int = 0,
     timeouts_us: Sequence[int] = (),
 ) -> set[str]:
-    """Return the coverage goals that histories met, and the columns with nulls.
+    """Return the coverage goals that histories cover, and a goal for each column with a null.
 
     Args:
         histories: The histories.
@@ -91,7 +91,7 @@ def covered(
 
 
 def _silences(history: JobHistory, sources: Mapping[str, Source]) -> Iterator[int]:
-    """Yield the silences of keys (µs): from a batch with rows to each batch until the next batch with rows."""
+    """Yield the silences of keys (µs): the times from a batch with rows of a key to each following batch without."""
     since: dict[str, int] = {}
     clock = history.clock or [1_000 * time_ms for time_ms in history.times_ms([*sources.values()])]
     for time, batch in zip(clock, history.batches, strict=True):
@@ -140,7 +140,7 @@ def _covered_by(history: JobHistory, sources: Mapping[str, Source], delay_us: in
 
 
 def _covered_changes(source: Source, rows: Sequence[Row]) -> Iterator[str]:
-    """Return the kinds of a table's changes that occur, only for existing rows."""
+    """Yield the coverage goals of a table's changes: updates, deletes, and inserts after a delete."""
     was_deleted: dict[str, bool] = {}
     for row in rows:
         key, deleted = repr(source.key_of(row)), bool(row[debezium.DELETED])

@@ -1,7 +1,7 @@
-"""Shrink a job's history: its size, its candidates, and combinations of the previous round's failing candidates.
+"""Shrink a job's history: the size of a history, simpler candidates, and combinations of failing candidates.
 
-All candidates keep the clock schedule, and contain only values, keys and rows that could be drawn, such as a user's
-own.
+All candidates have the clock schedule of the history, and contain only values, keys and rows that could have been
+drawn.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ..values import kinds, plain_values
 from .drawing import MS, are_copies
 
 UNITS_US: Sequence[int] = (MS, 1_000_000, 60_000_000, 600_000_000, 3_600_000_000)
-"""A millisecond, a second, a minute, ten minutes, an hour: a time that more of them divide is simpler."""
+"""A millisecond, a second, a minute, ten minutes, an hour (µs): a time that more of these units divide is simpler."""
 PLAIN_KEYS: Sequence[str] = ("a", "b", "c", "d", "e", "f")
 
 
 class _Placed(NamedTuple):
-    """A row, its input, the index of its batch, and the fault of an unreadable record."""
+    """A row with its input, the index of its batch and, for an unreadable record, the fault."""
 
     batch: int
     input: str
@@ -44,7 +44,7 @@ Size = tuple[int, int, int, int, int, int, int, int, str]
 
 
 def size(history: JobHistory, inputs: Sequence[ResolvedInput]) -> Size:
-    """Return a history's size: rows, batches with rows, lateness of rows, times, keys, values; smaller is simpler."""
+    """Return the size of a history: rows, batches with rows, batch indexes, times, keys, values; smaller is simpler."""
     return _Steps(history, inputs).size(_placed(history))
 
 
@@ -56,14 +56,14 @@ def shrink(
     delay_us: int | None = None,
     deadline: Deadline | None = None,
 ) -> JobHistory:
-    """Return the smallest failing history found; as `Shrinker.shrink`.
+    """Return the smallest failing history found; see `Shrinker.shrink`.
 
     Args:
         history: The failing history.
         inputs: The inputs of its rows.
-        fails: Gets a round's candidates, the smallest first; returns for each whether it fails.
+        fails: Takes a round's candidates, the smallest first; returns for each candidate whether it fails.
         rounds: The maximum number of rounds.
-        delay_us: If no row may be late, the watermark's delay (µs).
+        delay_us: The watermark's delay (µs) if no row may be late; None if rows may be late.
         deadline: The time after which no round starts.
     """
     rows, steps = _placed(history), _Steps(history, inputs, delay_us)
@@ -102,7 +102,7 @@ def _merged(rows: _Rows, candidates: Sequence[_Rows]) -> _Rows:
 
 
 class _Steps:
-    """Simpler rows than those of a history, under its clock schedule."""
+    """The simplification steps for the rows of a history, under the history's clock schedule."""
 
     def __init__(self, history: JobHistory, inputs: Sequence[ResolvedInput], delay_us: int | None = None) -> None:
         self.original, self.sources = history, {given.name: given.source for given in inputs}
@@ -121,7 +121,7 @@ class _Steps:
         return replace(self.original.with_batches(batches), unreadable=unreadable)
 
     def size(self, rows: _Rows) -> Size:
-        """Return the size of rows; different rows have different sizes."""
+        """Return the size of a list of rows; different lists have different sizes."""
         times = [self.times.of(placed) for placed in rows]
         keys, values = set(), 0
         for _, name, row, _ in rows:
@@ -144,26 +144,26 @@ class _Steps:
         )
 
     def candidates(self, rows: _Rows, thorough: bool) -> Iterator[_Rows]:
-        """Yield the rows after each simplification step; if thorough, also every subset of at most three rows."""
+        """Yield the result of each simplification step; if `thorough`, also every subset of at most three rows."""
         of_times = chain(self.times.sooner(rows), self.times.simpler(rows))
         simpler = chain(fewer(rows, thorough), of_times, self.keys.simpler(rows), self.values.simpler(rows))
         return filter(self.are_allowed, simpler)
 
     def combined(self, rows: _Rows, failing: Sequence[_Rows]) -> Iterator[_Rows]:
-        """Yield the rows with the changes of all failing candidates combined, and of each half of them."""
+        """Yield the rows with the changes of all failing candidates, and of each half of the candidates."""
         same = [candidate for candidate in failing if len(candidate) == len(rows)]
         half = len(same) // 2
         merged = [_merged(rows, some) for some in (same, same[:half], same[half:]) if len(some) > 1]
         return filter(self.are_allowed, merged)
 
     def are_allowed(self, rows: _Rows) -> bool:
-        """Return whether rows could be drawn: by their times, and as copies of repeated events."""
+        """Return whether rows could have been drawn: their times are allowed, and rows of the same event are copies."""
         rows = [placed for placed in rows if not placed.fault]
         return self.times.are_allowed(rows) and are_copies(((name, row) for _, name, row, _ in rows), self.inputs)
 
 
 class _Times:
-    """Simplifies the event times of rows, and their batches."""
+    """Simplifies the event times and the batches of rows."""
 
     def __init__(self, history: JobHistory, sources: Mapping[str, Source], delay_us: int | None) -> None:
         self.clock, self.batches = history.clock, len(history.batches)
@@ -172,7 +172,7 @@ class _Times:
         self.start_us = (history.clock or times or [0])[0]
 
     def of(self, placed: _Placed) -> int:
-        """Return the event time of a row; for a row without event time, the start of the history."""
+        """Return the event time of a row (µs); the start of the history for a row without event time."""
         time = self.sources[placed.input].time_us_of(placed.row)
         return self.start_us if time is None else time
 
@@ -180,9 +180,9 @@ class _Times:
         return placed.row[self.sources[placed.input].time] is not None
 
     def are_allowed(self, rows: _Rows) -> bool:
-        """Return whether no row is after its batch's clock, and, if a delay is given, no row is late.
+        """Return whether no row is later than its batch's clock and, if a delay is given, no row is late.
 
-        The changes of a table's row must also be in time order, as in a log.
+        The changes of each row of a table must also be in time order, as in a log.
         """
         for source in filter(lambda source: source.is_change_log, self.sources.values()):
             if not debezium.are_in_order(source, [placed.row for placed in rows if placed.input == source.name]):
@@ -204,9 +204,9 @@ class _Times:
         )
 
     def sooner(self, rows: _Rows) -> Iterator[_Rows]:
-        """Yield the rows in earlier batches: a single row, all rows from a batch on, or all rows in the first batch.
+        """Yield the rows in earlier batches: one row, one batch, all rows from a batch on, or all batches without gaps.
 
-        Their times stay, move with the clock or the watermark, or all move down.
+        The rows' times stay, move with the clock or the watermark, or all decrease by the same amount.
         """
         used = sorted({placed.batch for placed in rows})
         yield from self._moved(rows, {number: used.index(number) for number in used})
@@ -220,7 +220,7 @@ class _Times:
                     yield _in_order(_replaced(rows, index, self._timed(placed, us, earlier)))
 
     def _times_after_move(self, placed: _Placed, earlier: int) -> Iterator[int]:
-        """Yield times for an earlier batch that keep a row's distance from its batch's clock, or the clock before."""
+        """Yield times in an earlier batch at the same distance from that batch's clock, or from the clock before."""
         us = self.of(placed)
         if self.clock:
             yield us + self.clock[earlier] - self.clock[placed.batch]
@@ -228,7 +228,7 @@ class _Times:
                 yield us + self.clock[earlier - 1] - self.clock[placed.batch - 1]
 
     def _moved(self, rows: _Rows, to: Mapping[int, int]) -> Iterator[_Rows]:
-        """Yield the rows in other batches: with their times, with times moved as the clock, or all moved down alike."""
+        """Yield the rows in other batches: with the same times, times moved with the clock, or all times decreased."""
         moved = _in_order(placed._replace(batch=to.get(placed.batch, placed.batch)) for placed in rows)
         yield moved
         if self.clock:
@@ -241,12 +241,12 @@ class _Times:
                 yield [self._timed(placed, self.of(placed) - _whole(down, unit, up=1)) for placed in moved]
 
     def simpler(self, rows: _Rows) -> Iterator[_Rows]:
-        """Yield the rows with simpler times: whole units, for all rows or a single row; or another row's time."""
+        """Yield the rows with simpler times: whole units for all rows or one row, or the time of another row."""
         times = [self.of(placed) for placed in rows]
         for unit in UNITS_US:
             for up in (0, 1):
                 yield [self._timed(placed, _whole(us, unit, up)) for placed, us in zip(rows, times, strict=True)]
-            # The same distances between the times, from a whole unit on.
+            # Keep the distances between times, and start at a whole unit.
             down = min(times, default=0) % unit
             yield [self._timed(placed, us - down) for placed, us in zip(rows, times, strict=True)]
         for index, (placed, us) in enumerate(zip(rows, times, strict=True)):
@@ -254,13 +254,13 @@ class _Times:
                 yield _replaced(rows, index, self._timed(placed, us, given=True))
                 continue
             found = {_whole(us, unit, up) for unit in UNITS_US for up in (0, 1)} | set(times)
-            # A time next to another row's time is simpler than any other time.
+            # A time 1 ms from another row's time is simpler than an unrelated time.
             found |= {time + by for time in times for by in (MS, -MS)} if us % UNITS_US[1] else set()
             for other in found - {us}:
                 yield _replaced(rows, index, self._timed(placed, other))
 
     def _timed(self, placed: _Placed, us: int, batch: int | None = None, *, given: bool = False) -> _Placed:
-        """Return a row at another time, and maybe in another batch; `given`: a row without a time gets a time."""
+        """Return a row at another time, and in `batch` if given; with `given`, a row without a time gets a time."""
         source = self.sources[placed.input]
         row = {**placed.row, source.time: source.time_of(us)} if given or self.has_time(placed) else placed.row
         return placed._replace(batch=placed.batch if batch is None else batch, row=row)
@@ -277,9 +277,9 @@ class _Keys:
         }
 
     def simpler(self, rows: _Rows) -> Iterator[_Rows]:
-        """Yield the rows with simpler keys, changing equal keys together: all keys, a key, or a key equal to another.
+        """Yield the rows with simpler keys: all keys simplified, one key simplified, or one key replaced by another.
 
-        A user's own keys are replaced only by other own keys.
+        Equal keys change together. The user's own keys are replaced only by other keys of the user.
         """
         families: dict[str, dict[str, Any]] = {}
         for _, name, row, _ in rows:
@@ -303,7 +303,7 @@ class _Keys:
                         yield from (_replaced(rows, index, one) for index, one in enumerate(rekeyed))
 
     def _key_choices(self, family: str) -> list[Any] | None:
-        """Return keys to choose from, the simplest first; None: a user's own keys must stay."""
+        """Return the keys to choose from, the simplest first; None if the user's own keys must stay."""
         alike = [(self.inputs[name], column) for (name, column), of in self.families.items() if of == family]
         for given, _ in alike:
             if given.keys:
@@ -340,7 +340,7 @@ class _Values:
                 self.plainest[given.name, column.name] = found[0][0] if found else None
 
     def size(self, name: str, column: str, value: Any) -> int:
-        """Return the size of a value in a column of an input, which is smaller for a simpler value."""
+        """Return the size of a value in a column of an input; a simpler value is smaller."""
         if value is None:
             return 2
         if isinstance(value, Decimal):
@@ -351,7 +351,7 @@ class _Values:
         return value_size(value)
 
     def simpler(self, rows: _Rows) -> Iterator[_Rows]:
-        """Yield the rows with simpler values: the simplest in all rows, in a column, in a row; then one by one."""
+        """Yield the rows with the simplest values everywhere, in a column or in a row; then with one simpler value."""
         simpler = []
         for _, name, row, _ in rows:
             columns = self.inputs[name].drawn_columns
@@ -372,7 +372,7 @@ class _Values:
                     yield valued([{column: value} if number == index else {} for number in range(len(rows))])
 
     def _of_column(self, name: str, column: str, value: Any) -> Iterator[Any]:
-        """Yield simpler values of a column, the simplest first; from the user's own values, if given."""
+        """Yield simpler values of a column, the simplest first; only from the user's own values, if given."""
         given = self.inputs[name]
         limit = self.size(name, column, value)
         if column in given.pools:
@@ -424,7 +424,7 @@ def _key_size(value: Any) -> int:
     if isinstance(value, str):
         return key_size(value)
     if isinstance(value, int):
-        # The simplest number as a key is 1, then 2.
+        # The simplest keys are 1, 2, 3 and so on.
         return value if value > 0 else 10 - 2 * value
     if isinstance(value, datetime):
         return _roughness(microseconds(value))

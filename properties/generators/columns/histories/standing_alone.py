@@ -1,7 +1,8 @@
-"""A job's history without its cohort: only rows like a person's own move the watermark.
+"""A job's history as a query of its own, without its cohort: only the history's rows move the watermark.
 
-In a cohort, the watermark follows the clock schedule, independent of a history's own rows. Alone, rows of another key
-move the watermark. Such a history may behave differently, so it counts only if it fails too.
+In a cohort, the watermark follows the clock schedule, independent of a history's own rows. In a query of its own,
+additional rows of another key move the watermark. These rows may change the job's output, so the history must be run
+again to see whether it still fails.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from .drawing import are_copies
 
 
 class Push(NamedTuple):
-    """A position at which rows move the watermark.
+    """A position in a history at which additional rows move the watermark.
 
     Attributes:
         batch: The index of a nonempty batch, or -1 for the position before all batches.
-        times_us: The new times (µs since 1970): in that batch, and in separate batches after it.
-        inputs: The inputs without own rows so far.
+        times_us: The times (µs since 1970) of the additional rows: the first in this batch, each other in a separate
+            batch after it.
+        inputs: The inputs whose own rows have not reached the last of these times.
     """
 
     batch: int
@@ -33,7 +35,7 @@ class Push(NamedTuple):
 
 
 def without_clock(history: JobHistory) -> JobHistory:
-    """Return a history without its clock: its own rows move the watermark, and no batch is empty."""
+    """Return a history without its clock schedule: only its own rows move the watermark, and no batch is empty."""
     used = [number for number, batch in enumerate(history.batches) if batch]
     unreadable = tuple(one._replace(batch=sum(number < one.batch for number in used)) for one in history.unreadable)
     return replace(
@@ -48,18 +50,19 @@ def standing_alone(
     *,
     sooner: bool = False,
 ) -> list[JobHistory]:
-    """Return histories without a clock that have the same watermarks as the history, those with the fewest rows first.
+    """Return histories without a clock schedule that have the watermarks of a history, the shortest first.
 
-    The first contains only the rows of the history. In the others, rows of another key move the watermark on each input
-    where the history's own rows don't: before its first batch, between two batches, or at the end. No history contains
-    two different rows of one event.
+    One of the histories contains only the rows of the given history. The other histories contain additional rows of
+    another key, which move the watermark where the history's own rows don't: before the first batch, between two
+    batches, or at the end. No history contains two different rows of one event.
 
     Args:
         history: The history.
         inputs: The inputs of its rows.
         first: The index of the first batch with a different output; the history ends there.
-        sooner: Whether a history may end, or the watermark move, a batch sooner. With the trigger `available_now`, a
-            batch closes windows by the previous batch's clock, and drops late rows by the clock before that.
+        sooner: Whether a history may end, or the watermark may move, one batch sooner. With the trigger
+            `available_now`, a batch closes windows by the previous batch's clock, and drops late rows by the clock of
+            the batch before.
     """
     lengths = [len(history.batches) if first is None else first + 1]
     lengths += [first] if sooner and first and not history.batches[first] else []
@@ -75,7 +78,7 @@ def standing_alone(
 
 
 def _pushes(history: JobHistory, inputs: Sequence[ResolvedInput], sooner: bool) -> list[list[Push]]:
-    """Return the ways to move the watermark, for each possible position."""
+    """Return, for each position at which the watermark may have to move, the possible `Push`es."""
     sources = {given.name: given.source for given in inputs}
     largest = dict.fromkeys(sources, 0)
     used = [number for number, batch in enumerate(history.batches) if batch]
@@ -117,7 +120,7 @@ def _pushed(
 
 
 def _pushing_rows(history: JobHistory, inputs: Sequence[ResolvedInput]) -> dict[str, dict[str, Any]]:
-    """Return for each input the plainest row with a key that the history doesn't contain, if possible."""
+    """Return, for each input, the simplest row, with a key that the history doesn't contain if possible."""
     around = from_microseconds(history.clock[0] if history.clock else 0)
     keys_of = {given.name: given.source.key_of for given in inputs}
     taken = {repr(value) for name, row in history.arrivals for value in keys_of[name](row)}

@@ -1,9 +1,9 @@
-"""A job's history as text: JSON Lines, for storing in a file, reading and replaying.
+"""A job's history as text in JSON Lines: writing and parsing.
 
 The first line contains the history's name, the columns of its inputs and, for a violated invariant, the query's run
 options. Each other line is a row that arrives, a heartbeat (the clock at the end of a batch) or a cut. Timestamps are
-ISO 8601, with a zone if their type has one; decimals are text, bytes base64, durations microseconds, maps lists of
-pairs.
+ISO 8601, with a zone if their type has a zone. Decimals are text, bytes are base64, durations are microseconds, and
+maps are lists of pairs.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def _row_text(row: Row, source: Source) -> dict[str, Any]:
 
 
 def pasted(history: JobHistory, sources: Sequence[Source]) -> list[str]:
-    """Return the lines of Python code for a history in `examples`."""
-    # Three quotes in a line are inside a JSON text, where they may be escaped.
+    """Return the lines of Python code that pass a history as the argument `examples`."""
+    # Three quotes can occur only inside a JSON string, where an escape is valid.
     lines = [line.replace("'''", r"\u0027" * 3) for line in to_text(history, sources).splitlines()]
     return ["examples=[r'''", *lines, "''']"]
 
@@ -175,7 +175,7 @@ class _Parsing:
             (fits,) = plain_values(pa.array([value], column.type))
         except (pa.ArrowException, ValueError, TypeError, ArithmeticError, AttributeError):
             self._refuse(f"{encoded!r} in the column {column.name!r} is no {column.type}: {_form(column.type)}")
-        if repr(fits) != repr(value):  # a NaN doesn't equal itself
+        if repr(fits) != repr(value):  # a NaN isn't equal to itself
             self._refuse(f"{encoded!r} in the column {column.name!r} is {fits!r} as {column.type}: write it as that")
         return fits
 
@@ -236,7 +236,7 @@ def _encoded(value: Any, kind: pa.DataType) -> Any:
 
 
 def json_row(row: Row) -> dict[str, Any]:
-    """Return a result's row as JSON: values as in a history's text, and maps as objects."""
+    """Return a row of a job's output as JSON: values as in a history's text, and maps as objects."""
     return {name: _plain(value) for name, value in row.items()}
 
 
@@ -267,7 +267,7 @@ def _encoded_atom(value: Any) -> Any:
 
 
 def _decoded(value: Any, kind: pa.DataType) -> Any:
-    """Convert a JSON value to a row's value; raise if it doesn't fit, unless a later type check refuses it."""
+    """Convert a JSON value to a value of a type; raise for a wrong form. The caller checks the type too."""
     if value is None:
         return None
     if pa.types.is_list(kind):
