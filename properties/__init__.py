@@ -1,1 +1,1 @@
-"""Histories, cohorts, witnesses, laws, shrinking, verdicts, and the command line."""
+"""The framework that checks operators and jobs: histories, witnesses, laws, checks, reports and the command line."""

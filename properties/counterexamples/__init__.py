@@ -1,1 +1,1 @@
-"""Counterexamples: their contents, their text, and their store."""
+"""Counterexamples: their fields, their text, and the folders in which they are saved."""

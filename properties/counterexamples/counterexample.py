@@ -1,4 +1,4 @@
-"""A counterexample: a history that breaks a law, with all data to save and recheck it."""
+"""A counterexample: a history that breaks a law, with all data to save and recheck the history."""
 
 from __future__ import annotations
 
@@ -33,30 +33,32 @@ NO_SIDE: tuple[str, Any] = ("", None)
 class Counterexample(Generic[AnyHistory]):
     """A history that breaks a law: two witnesses disagree, or a job differs from its expected output.
 
-    A counterexample read from its folder contains no outcomes, and nothing derived from them.
+    A counterexample read from its folder contains no outcomes, and nothing derived from outcomes.
 
     Attributes:
         law: The name of the broken law; for a job, the invariant or the oracle.
         history: The smallest history found.
         subject: The subject of the check: `spark`, `reference`, or a `job`.
-        mutant: The mutant that replaced the operator's own logic, if any.
-        original: The original of a variant, if the law relates the two.
-        way: The options of the law's second run, if any; for a job, the query's run options; None: not saved.
+        mutant: The name of the mutant that replaced the operator's logic; None without a mutant.
+        original: The original history, if the law compares a variant with its original.
+        way: The run options of the law's second run, if any; for a job, the run options of the query. None if not
+            saved.
         confirmed: Whether the history also breaks the law alone, outside its cohort.
-        unconfirmed: The reason why the counterexample isn't confirmed, if so.
-        seed: The seed of the run; None: not saved.
-        versions: The versions of the run; empty: not saved.
+        unconfirmed: The reason why the counterexample isn't confirmed; empty if confirmed.
+        seed: The seed of the check; None if not saved.
+        versions: The versions of streamproof and its libraries in the check; empty if not saved.
         folder: The folder of a saved counterexample.
         sentence: The verdict in one sentence.
-        expected: The witness of the expected outcome, and that outcome; for a job the oracle, and an `Expected`.
-        actual: The other witness, and its outcome; for a job the rows of each batch, for a sink the final rows in a
-            single list.
-        differences: The differences between the outcomes; for a job the first, or none if it no longer differed.
+        expected: The witness with the expected outcome, and the outcome; for a job, the oracle and an `Expected`.
+        actual: The other witness and its outcome; for a job, its name and the rows of each batch; for a sink, the final
+            rows in a single list.
+        differences: The differences between the outcomes; for a job, the first difference, or none if a repeated run
+            didn't differ.
         sources: The job's inputs; empty for an operator.
         rows: The expected and the emitted rows of a job, side by side; for a table, up to the first difference.
         watermarks: The watermarks of each batch of a job; empty if unknown.
-        compared: The compared part of a job, in words, and the exactness of the comparison.
-        is_of_run: Whether it belongs to a run in production, whose final batches without rows aren't shown.
+        compared: What the check of a job compared, and how exactly, in words.
+        is_of_run: Whether the history is from a run in production; its final batches without rows aren't shown.
     """
 
     law: str
@@ -87,12 +89,12 @@ class Counterexample(Generic[AnyHistory]):
 
     @property
     def history_text(self) -> str:
-        """The text of its history's file."""
+        """The text of the history's file."""
         return self._text_of(self.history)
 
     @property
     def original_text(self) -> str | None:
-        """The text of its original's file; None: no original."""
+        """The text of the original history's file; None without an original."""
         return None if self.original is None else self._text_of(self.original)
 
     def _text_of(self, history: AnyHistory) -> str:
@@ -100,7 +102,7 @@ class Counterexample(Generic[AnyHistory]):
 
     @property
     def name(self) -> str:
-        """The name of its files: its law, or `job`, and 12 digits of a hash of its identity, or of a job's history."""
+        """The name of the counterexample's folder: the law (or `job`), and 12 digits of a hash of its identity."""
         if self.subject == "job":
             return f"job-{sha256(self.history_text.encode()).hexdigest()[:12]}"
         content: list[object] = [self.law, self.subject, self.mutant, self.history_text, self.original_text]
@@ -110,21 +112,21 @@ class Counterexample(Generic[AnyHistory]):
 
     @property
     def difference(self) -> Difference | None:
-        """The first difference; None: no difference."""
+        """The first difference; None without a difference."""
         return next(iter(self.differences), None)
 
     @property
     def awaits_recheck(self) -> bool:
-        """Whether its law must still be rechecked, and its history shrunk."""
+        """Whether the law must still be rechecked, and the history shrunk."""
         return self.unconfirmed == NOT_RECHECKED
 
 
 def verdict_sentence(says: str, comparison: Comparison) -> str:
-    """Return the verdict in one sentence: the law, the place of the failure, the expected and the actual outcome.
+    """Return the verdict in one sentence: the law, the key and batch of the difference, both outcomes.
 
     Args:
         says: The law's sentence.
-        comparison: The violating case's comparison, with differences.
+        comparison: The comparison of the violating case; it contains at least one difference.
     """
     difference = comparison.differences[0]
     where = "at the end" if difference.when is None else f"in batch {difference.when}"

@@ -1,4 +1,4 @@
-"""Verdicts in notebooks and in Rich: a panel with the verdict as its colour and title."""
+"""Verdicts in notebooks and in Rich: a panel whose colour and title are the verdict."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Shown(JupyterMixin):
 
 
 class Raised(Shown):
-    """A verdict that is raised; a notebook shows its message instead of the check's traceback."""
+    """A verdict that a check raises; a notebook shows the message instead of the traceback."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]

@@ -1,4 +1,4 @@
-"""Counterexamples of jobs: creating them, saving them in their folders, and reading them to run first the next time."""
+"""Counterexamples of jobs: create and save counterexamples, and read saved histories for the next check."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from .tables import BatchWatermarks, RowAndSide, arrivals_table, result_rows
 from .text import counterexample_text
 
 SAVED = Path(".streamproof/jobs")
-"""The folder of jobs' counterexamples, below the root folder of the tests, or below the working directory."""
+"""The folder of jobs' counterexamples, below pytest's root folder or the working directory."""
 MOST_LINES = 60
-"""The largest number of lines of a history that is printed for pasting."""
+"""The largest number of lines of a history to print for pasting into a test."""
 NO_ROW = "no such row"
 AS_FOUND = "The history that it was shrunk from differs in another way, so there may be two reasons:"
 
@@ -62,14 +62,14 @@ def counterexample_of(
         sources: The job's inputs.
         expected: The oracle's expected outcome.
         emitted: The job's emitted rows of each batch; for a sink, the final rows in a single list.
-        difference: The first difference; None: the job no longer differed.
+        difference: The first difference; None if a repeated run didn't differ.
         run: The query's run options.
         unique: The columns that identify the rows of an updated table.
         seed: The seed of the drawn history.
-        delays_us: The watermark's delay of each input (µs); None: unknown.
-        equality: When two values count as equal.
-        runs: The run options of the query and of the plain query in the comparison; None: a single run.
-        says: The verdict on a run in production, in one sentence; empty: the difference provides the sentence.
+        delays_us: The watermark's delay of each input (µs); None if unknown.
+        equality: The rules of equality of two values.
+        runs: The two compared runs, in words, with run options and with default options; None for a single run.
+        says: The verdict on a run in production, in one sentence; if empty, the sentence is made from the difference.
     """
     rows = _results(expected, emitted, difference, run.mode, unique, equality)
     return Counterexample(
@@ -132,20 +132,20 @@ def watermarks_of(
     if delays_us is None or not history.batches:
         return []
     largest: list[dict[str, int | None]] = [dict.fromkeys(delays_us, clock) for clock in history.clock]
-    if not largest:  # only the rows move the watermark
+    if not largest:  # only the history's rows move the watermark
         largest = [{source.name: source.latest_us(batch) for source in sources} for batch in history.batches]
-    with_one_more = micro_batches([*largest, {}], delays_us, trigger=trigger)  # for the last watermark
+    with_one_more = micro_batches([*largest, {}], delays_us, trigger=trigger)  # {} for the last watermark
     late, after = zip(*((one.late_ms, one.eviction_ms) for one in with_one_more if one.has_data), strict=True)
     return [BatchWatermarks(*(ms * 1_000 or None for ms in both)) for both in zip(late, after[1:], strict=False)]
 
 
 def sides_in_words(found: Difference, both: int, more: int, *, actual_first: bool) -> tuple[str, str]:
-    """Return the first expected row and the first actual row, with types, or counts, if they look alike.
+    """Return the first expected and the first actual row as text, with types or counts if the texts are equal.
 
     Args:
         found: The difference.
-        both: The number of common copies of the row on both sides.
-        more: The number of further copies on the row's side.
+        both: The number of copies of the row that are expected and emitted.
+        more: The number of further copies that are only expected, or only emitted.
         actual_first: Whether the sentence names the actual row first.
     """
     wanted, came = (shown_row(side[0]) if side else NO_ROW for side in (found.expected, found.actual))
@@ -169,7 +169,7 @@ class JobStore(Store):
     """The counterexamples of a job's check, each in its own folder.
 
     Args:
-        folder: The folder for saving; None: no counterexample is saved.
+        folder: The folder in which to save; None to save no counterexample.
         sources: The job's inputs.
         job: The job's name and line.
         oracle: The oracle's name.
@@ -183,14 +183,13 @@ class JobStore(Store):
         self.folder, self.sources, self.job, self.oracle, self.seed = folder, sources, job, oracle, seed
 
     def keep(self, history: JobHistory, run: RunOptions) -> Path | None:
-        """Save a history before shrinking, so that an interrupted check doesn't lose it.
+        """Save a history before shrinking, so that an interrupted check doesn't lose the history.
 
-        Returns:
-            Its folder, for `forget` after a smaller history is saved; None: saving failed.
+        Returns: The saved folder, for `forget` after a smaller history is saved; None if saving failed.
         """
         why = f"{self.job} differs from {self.oracle} on this history. The check ended before it had shrunk it."
         unshrunk = replace(self._without_rows(history, run, why), confirmed=False)
-        with contextlib.suppress(OSError):  # a full disk is reported when the smaller history is saved
+        with contextlib.suppress(OSError):  # saving the smaller history reports a full disk
             return self._put(unshrunk, _arriving(unshrunk, "What arrives:"), "never")
         return None
 
@@ -201,13 +200,13 @@ class JobStore(Store):
         unshrunk: Path | None = None,
         as_found: Counterexample[JobHistory] | None = None,
     ) -> tuple[str, Path | None]:
-        """Save a counterexample; return the message of the violation, and the folder (None: not saved).
+        """Save a counterexample; return the message of the violation, and the folder (None if not saved).
 
         Args:
             counterexample: The counterexample.
             head: A line with the number of differing histories.
-            unshrunk: The folder of the history before shrinking; removed once the counterexample is saved.
-            as_found: The counterexample before shrinking, if it differs in another way; it is saved too.
+            unshrunk: The folder of the history before shrinking, which is removed after the counterexample is saved.
+            as_found: The counterexample before shrinking, which is saved too, if its difference has another form.
         """
         text = counterexample_text(counterexample)
         lines, path = self._saved(counterexample, text)
@@ -216,7 +215,7 @@ class JobStore(Store):
             lines += ["", AS_FOUND, "", other, *self._saved(as_found, other)[0]]
         elif path is not None and path != unshrunk:
             self.forget(unshrunk)
-        return "\n".join([text, head, *lines]), path  # the sentence is first, because pytest's summary shows one line
+        return "\n".join([text, head, *lines]), path  # the sentence comes first, for pytest's summary
 
     def failure(self, history: JobHistory, run: RunOptions, why: str) -> str:
         """Save a history that makes the job's query fail, and return the message."""
@@ -238,7 +237,7 @@ class JobStore(Store):
         )
 
     def _saved(self, one: Counterexample[JobHistory], report: str) -> tuple[list[str], Path | None]:
-        """Save a counterexample and its report; return its text with path and examples to paste, and the folder."""
+        """Save a counterexample and its report; return lines with the path and examples to paste, and the folder."""
         lines, path, shown = [""], None, pasted(one.history, one.sources)
         check = "check_job"
         if one.history.variation:
@@ -256,7 +255,7 @@ class JobStore(Store):
         return [*lines, *("    " + line for line in shown)], path
 
     def _put(self, one: Counterexample[JobHistory], report: str, refresh: Refresh) -> Path | None:
-        """Write a counterexample and its report, and return its folder; None: no folder is configured.
+        """Write a counterexample and its report, and return its folder; None if no folder is configured.
 
         Raises:
             OSError: The files can't be written.
@@ -275,19 +274,19 @@ class JobStore(Store):
 
 
 def law_of(history: JobHistory, oracle: str) -> str:
-    """Return the law that a history breaks: the invariant of its variation, or the oracle."""
+    """Return the name of the law that a history breaks: the invariant of its variation, or the oracle."""
     return str(history.variation.get("law", oracle))
 
 
 def _arriving(one: Counterexample[JobHistory], head: str) -> str:
-    """Return the text of a counterexample without rows: its sentence, a headline, and the arrivals."""
+    """Return the text of a counterexample without outcomes: the sentence, a headline, and a table of the arrivals."""
     by_time = one.way is not None and one.way.processing_time
     arrives = arrivals_table(one.history, one.sources, [], processing_time=by_time)
     return visible("\n".join([one.sentence, "", head, *arrives]), lines=True)
 
 
 def saved_histories(examples: Sequence[str | Path], folder: Path | None, sources: Sequence[Source]) -> list[JobHistory]:
-    """Return the histories of examples, and the histories saved in a folder by any version.
+    """Return the histories of examples, and the histories saved in a folder by any version of streamproof.
 
     Raises:
         BadInput: A history can't be read; the message names the history and the line.
@@ -309,8 +308,8 @@ def saved_histories(examples: Sequence[str | Path], folder: Path | None, sources
 
 
 def _seed(folder: Path) -> int | None:
-    """Return the seed of the check that saved a counterexample; None: its metadata contain no seed."""
-    with contextlib.suppress(BadInput):  # only the history is replayed
+    """Return the seed of the check that saved a counterexample; None if its metadata contain no seed."""
+    with contextlib.suppress(BadInput):  # a replay needs only the history
         seed = read_metadata(folder).get("seed")
         return seed if type(seed) is int else None
     return None

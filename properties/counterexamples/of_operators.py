@@ -1,4 +1,4 @@
-"""Save the counterexamples of operators as `folder/operator/name`, and read them for the next replay."""
+"""Save the counterexamples of operators as `folder/operator/name`, and read saved counterexamples for a replay."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .text import counterexample_text, test_to_paste
 
 DEFAULT_FOLDER = Path(".streamproof/counterexamples")
 IDENTITY = ("law", "subject", "operator", "mutant", "way")
-"""The metadata fields that identify a counterexample, together with its history and its original."""
+"""The metadata fields that, with the history and the original, identify a counterexample."""
 FIELDS: Mapping[str, tuple[type, ...]] = {
     "law": (str,),
     "subject": (str,),
@@ -49,7 +49,8 @@ class FolderStore(Store):
     def save(self, counterexample: Counterexample[History]) -> Path:
         """Write a counterexample atomically into `folder/operator/name/`, and return that folder.
 
-        An existing folder contains the same counterexample, and stays.
+        An existing folder with the same counterexample stays; its metadata and texts are replaced, unless both are
+        confirmed.
 
         Raises:
             BadInput: The folder can't be written; the message contains the counterexample, so that nothing is lost.
@@ -68,7 +69,7 @@ class FolderStore(Store):
     def write_history(
         self, counterexample: Counterexample[History], others: Mapping[str, str], refresh: Refresh = "unconfirmed"
     ) -> Path:
-        """Write a counterexample's history, its metadata and further files, by name, as `save` does.
+        """Write a counterexample's history, metadata and further files (by name), as `save` does.
 
         Raises:
             BadInput: The folder can't be written.
@@ -82,10 +83,10 @@ class FolderStore(Store):
             raise BadInput(f"{path}: can't be written ({error.strerror})") from None
 
     def saved(self, operator: str, subject: Subject, mutant: str | None = None) -> list[Counterexample[History]]:
-        """Return the counterexamples that a check replays: the operator's own, or the mutant's.
+        """Return the counterexamples that a check replays: those of the operator and of the mutant.
 
-        Counterexamples under stream time aren't replayed on Spark, because its batch clock may correctly lead to
-        another output.
+        Counterexamples under stream time aren't replayed on Spark, because under Spark's batch clock another output may
+        be right.
 
         Raises:
             BadInput: A counterexample of the operator can't be read.
@@ -97,14 +98,14 @@ class FolderStore(Store):
             and known.mutant in (None, mutant)
             and (subject == "reference" or known.history.clock == "batch")
         }
-        return list(by_content.values())  # equal counterexamples of two versions count once
+        return list(by_content.values())  # replay equal counterexamples of two versions only once
 
 
 def saved(folder: Path, operator: str) -> Iterator[Counterexample[History]]:
     """Yield the saved counterexamples of an operator, in the order of their folders' names.
 
-    A folder without metadata was written by an earlier version: its name contains the law, and its clock identifies the
-    check.
+    An earlier version wrote folders without metadata: the folder's name contains the law, and the history's clock
+    identifies the subject.
 
     Raises:
         BadInput: A counterexample can't be read; the message names the file and the remedy.
@@ -139,7 +140,7 @@ def _read(path: Path, operator: str) -> Counterexample[History]:
     del fields["operator"]
     original = replace(read_history(path / ORIGINAL), name="original") if fields.pop("original") else None
     try:
-        way = None if content.get("way") is None else run_options(content["way"])  # no metadata in an earlier version
+        way = None if content.get("way") is None else run_options(content["way"])  # an earlier version wrote no `way`
     except BadInput as error:
         raise BadInput(f"{path / METADATA}: way: {error}; write it as it was") from None
     return Counterexample(history=history, **fields, original=original, way=way, folder=path)
@@ -156,7 +157,7 @@ def _field(path: Path, content: Mapping[str, Any], name: str, kinds: tuple[type,
 
 
 def _what_it_is(path: Path) -> str:
-    """Describe an unreadable folder: saved by another version of streamproof, if it names a version, or damaged."""
+    """Describe an unreadable folder for a message: saved by another version of streamproof, or damaged."""
     with suppress(BadInput, OSError):
         by = re.match(r"streamproof (\S+?),", str(read_metadata(path).get("versions")))
         if by is not None and by[1] != version("streamproof"):

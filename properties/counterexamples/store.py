@@ -1,8 +1,9 @@
-"""The store of counterexamples: each in its own folder, named by its content, written atomically, never overwritten.
+"""The store of counterexamples: each has a folder named after its content, which is written atomically and never
+overwritten.
 
-A folder is written under a hidden name next to its final path and then renamed, so an interruption leaves the complete
-folder or nothing. The writing process locks the hidden folder, so that the next process recognizes and removes a dead
-process's folder. Any number of processes may save into one folder at once.
+`put` writes a folder under a hidden name next to its final path, and then renames it: an interruption leaves the
+complete folder or nothing. The writing process locks the hidden folder; the next process removes hidden folders without
+a lock, whose process has died. Any number of processes may save into one folder at once.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from .text import versions
 
 HISTORY, ORIGINAL, TEXT, METADATA = "history.jsonl", "original.jsonl", "counterexample.txt", "counterexample.json"
 Refresh: TypeAlias = Literal["never", "unconfirmed", "always"]
-"""The condition to replace a saved counterexample's metadata and texts: never; if both are confirmed; or always."""
+"""When to replace the texts of an equal saved counterexample: never, unless both are confirmed, or always."""
 TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
-"""The errors of a rename to an existing name."""
+"""The error numbers of a rename to an existing name."""
 FolderVersion: TypeAlias = tuple[int, int]
-"""The inode and the change time (ns) of the metadata; a refresh of the counterexample changes them."""
+"""The inode and the modification time (ns) of the metadata file; a refresh of the counterexample changes both."""
 T = TypeVar("T")
 
 
 class Store:
-    """Folders of counterexamples without overwriting; any number of processes may share them."""
+    """Writes and removes counterexamples' folders, which several processes may share."""
 
     def __init__(self) -> None:
         self._written: dict[tuple[int, Path], FolderVersion] = {}
@@ -50,13 +51,13 @@ class Store:
         identity: Sequence[str] = (),
         refresh: Refresh = "unconfirmed",
     ) -> Path:
-        """Write a counterexample's folder, as `put`; return the folder, and record its version if this call created it.
+        """Write a counterexample's folder with `put`, and return the folder; `forget` can remove a new folder.
 
         Args:
             path: The folder.
             counterexample: The counterexample.
             texts: Further files of the folder, by name.
-            more: Metadata in addition to the common metadata of all counterexamples.
+            more: Metadata in addition to the metadata of all counterexamples.
             identity: As for `put`.
             refresh: As for `put`.
 
@@ -77,9 +78,9 @@ class Store:
         return path
 
     def forget(self, path: Path | None) -> None:
-        """Remove a counterexample that this process wrote, after a smaller one is saved.
+        """Remove a counterexample that this process wrote, after a smaller counterexample is saved.
 
-        The counterexample stays if another process wrote or found it in the meantime.
+        The counterexample stays if another process has written or found it in the meantime.
         """
         written = None if path is None else self._written.pop((os.getpid(), path), None)
         if path is not None and written is not None:
@@ -96,20 +97,20 @@ def put(
     identity: Sequence[str] = (),
     refresh: Refresh = "unconfirmed",
 ) -> tuple[Path, FolderVersion | None]:
-    """Write a counterexample's folder atomically; if its name has other content, write it under another name.
+    """Write a counterexample's folder atomically; if the folder exists with other content, write under another name.
 
     Args:
         path: The folder; missing parents are created.
         files: The texts, by file name: the history, and others.
         metadata: The counterexample's metadata, as JSON; including `confirmed`.
-        identity: The metadata that identify the counterexample, together with the history and the original.
-        refresh: The condition to replace the saved metadata and texts.
+        identity: The metadata fields that, with the history and the original, identify the counterexample.
+        refresh: When to replace the saved metadata and texts.
 
     Returns:
         The folder, and its version if this call created it.
 
     Raises:
-        OSError: The folder can't be written; no part of it remains.
+        OSError: The folder can't be written; no part of the folder remains.
     """
     parent = path.parent
     parent.mkdir(parents=True, exist_ok=True)
@@ -133,20 +134,20 @@ def put(
                         if refresh != "never":
                             _refresh(hidden, target, metadata, refresh)
                         return target, None
-                number += os.path.lexists(target)  # otherwise another process has removed the folder in the meantime
+                number += os.path.lexists(target)  # else another process has just removed the folder
             else:
                 _sync(parent)
                 return target, version
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder, if it exists; an interruption leaves it complete, or hidden until the next sweep."""
+    """Remove a folder, if it exists; an interruption leaves the complete folder, or a hidden folder for `sweep`."""
     with suppress(OSError), _hidden(folder.parent) as hidden:
-        folder.rename(hidden)  # an empty folder is replaced; leaving the context removes it
+        folder.rename(hidden)  # replaces the empty hidden folder, which is removed when the context ends
 
 
 def sweep(parent: Path) -> None:
-    """Remove hidden folders and files of dead processes: unfinished, or partially removed."""
+    """Remove the hidden folders and files that dead processes left unfinished, or partially removed."""
     for hidden in parent.glob(f"{HIDDEN}*"):
         remove_unless_held(hidden)
 
@@ -156,8 +157,8 @@ def read_each(parent: Path, read: Callable[[Path], T], remedy: Callable[[Path], 
 
     Args:
         parent: The folder, which may be missing.
-        read: Reads a counterexample's folder; it may raise BadInput, or OSError.
-        remedy: Returns a further remedy for an unreadable folder: `; or remove …`.
+        read: Reads a counterexample's folder; may raise BadInput or OSError.
+        remedy: Returns a further remedy for an unreadable folder, such as `; or remove …`.
 
     Raises:
         BadInput: A counterexample can't be read; the message names the file and the remedy.
@@ -174,14 +175,14 @@ def read_each(parent: Path, read: Callable[[Path], T], remedy: Callable[[Path], 
             if any((path / name).exists() for name in (HISTORY, METADATA)):
                 yield read(path)
         except BadInput as error:
-            if path.exists():  # otherwise another check has just saved a smaller one
+            if path.exists():  # else another check has just saved a smaller counterexample
                 raise BadInput(f"{error}{remedy(path)}") from None
         except OSError as error:
             raise BadInput(f"{path}: can't be read ({error.strerror}): check its permissions") from None
 
 
 def read_metadata(folder: Path) -> dict[str, Any]:
-    """Return the metadata of a counterexample, saved by any version.
+    """Return the metadata of a counterexample that any version of streamproof saved.
 
     Raises:
         BadInput: The metadata can't be read; the message names the file.
@@ -197,7 +198,7 @@ def read_metadata(folder: Path) -> dict[str, Any]:
 
 
 def _is_same(folder: Path, files: Mapping[str, str], metadata: Mapping[str, object], identity: Sequence[str]) -> bool:
-    """Return whether a folder already contains the counterexample of these files."""
+    """Return whether a folder already contains the counterexample with these files and this metadata."""
     try:
         texts = {name: (folder / name).read_bytes() for name in (HISTORY, ORIGINAL) if (folder / name).exists()}
         before = read_metadata(folder) if identity else {}
@@ -209,27 +210,27 @@ def _is_same(folder: Path, files: Mapping[str, str], metadata: Mapping[str, obje
 
 
 def _refresh(hidden: Path, folder: Path, metadata: Mapping[str, object], refresh: Refresh) -> None:
-    """Replace the files of a saved counterexample by new hidden files, each atomically, if `refresh` requires it."""
-    with suppress(BadInput, FileNotFoundError):  # another process has removed the folder in the meantime
+    """Replace the files of a saved counterexample by hidden files, each atomically, if `refresh` says so."""
+    with suppress(BadInput, FileNotFoundError):  # another process may have removed the folder
         if refresh == "unconfirmed" and metadata["confirmed"] and read_metadata(folder).get("confirmed"):
             return
         files = {path.name for path in hidden.iterdir()}
         for stale in {path.name for path in folder.glob("test_*.py")} - files:
             (folder / stale).unlink()
-        for name in sorted(files, key=lambda name: name == METADATA):  # metadata last, because they contain `confirmed`
+        for name in sorted(files, key=lambda name: name == METADATA):  # metadata last: it contains `confirmed`
             os.replace(hidden / name, folder / name)
         _sync(folder)
 
 
 @contextmanager
 def _hidden(parent: Path) -> Iterator[Path]:
-    """Create a hidden folder, which is locked during its use, and removed afterwards."""
+    """Create a hidden folder that is locked in the block, and removed afterwards."""
     while True:
         hidden = parent / f"{HIDDEN}{uuid.uuid4().hex}"
-        hidden.mkdir()  # mkdtemp would exclude other users of the group
+        hidden.mkdir()  # mkdtemp would exclude other users
         try:
             descriptor = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:  # removed before it could be locked
+        except FileNotFoundError:  # another process removed the folder before the lock
             continue
         try:
             hold(descriptor)
@@ -244,7 +245,7 @@ def _hidden(parent: Path) -> Iterator[Path]:
 
 @contextmanager
 def _alone_in(parent: Path) -> Iterator[None]:
-    """Prevent other processes from refreshing or removing a counterexample in a folder."""
+    """Prevent other processes from refreshing or removing counterexamples in a folder during the block."""
     descriptor = os.open(parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         hold(descriptor)
@@ -254,7 +255,7 @@ def _alone_in(parent: Path) -> Iterator[None]:
 
 
 def _version(folder: Path) -> FolderVersion | None:
-    """Return the version of a saved counterexample; None: it no longer exists."""
+    """Return the version of a saved counterexample; None if it no longer exists."""
     try:
         status = (folder / METADATA).stat()
     except OSError:
@@ -273,7 +274,7 @@ def _sync(folder: Path) -> None:
     """Flush a folder's entries to the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with suppress(OSError):  # some file systems don't support it
+        with suppress(OSError):  # some file systems can't flush a folder
             os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Tables in text: the arrivals, and the expected rows beside the emitted rows."""
+"""Tables as text: the arrivals of a history, and the expected and emitted rows side by side."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from ..outcomes.equality import TWELVE_DIGITS, Equality
 from ..system.visible import visible
 
 MOST_ROWS = 40
-"""The largest number of rows in a table; its last line counts the omitted rows."""
+"""The largest number of rows in a table; the last line counts the omitted rows."""
 WIDEST = 10_000
-"""The width of a table: lines aren't wrapped, because a text search would miss a wrapped text."""
+"""The width of a table in characters: lines aren't wrapped, because a search would miss wrapped text."""
 
 RowSide: TypeAlias = Literal["only expected", "only emitted", "both"]
 WATERMARKS = ("late up to", "watermark after", "event time reached")
 RUNS_AT = "runs at"
-"""The column of the clock if processing time is a clock too."""
+"""The title of the clock's column if the job uses processing time."""
 MARKS: Mapping[RowSide, str] = {"only expected": "≠ only expected", "only emitted": "≠ only emitted", "both": "  both"}
 
 
 class BatchWatermarks(NamedTuple):
-    """The watermarks of a batch (µs since 1970); None: no watermark yet.
+    """The watermarks of a batch (µs since 1970); None before the first watermark.
 
     Attributes:
-        late_us: The watermark at or behind which the batch's rows are late.
+        late_us: The watermark at or before which rows of the batch are late.
         after_us: The watermark after the batch.
     """
 
@@ -45,12 +45,12 @@ class BatchWatermarks(NamedTuple):
 
 @dataclass(frozen=True)
 class RowAndSide:
-    """A row of a result, and its side: expected, emitted, or both.
+    """A row of a job's result: expected, emitted, or both.
 
     Attributes:
         when: The batch, as `batch 0`, or `at the end`.
-        side: The side that contains the row: expected, emitted, or both.
-        row: The row; on both sides, the emitted row.
+        side: Whether the row is only expected, only emitted, or both.
+        row: The row; the emitted row if the row is expected and emitted.
     """
 
     when: str
@@ -78,13 +78,13 @@ def arrivals_table(
     *,
     processing_time: bool = False,
 ) -> list[str]:
-    """Return a table of the arrivals, row by row.
+    """Return a table of a history's arrivals, as lines.
 
     Args:
         history: The history.
         sources: The job's inputs.
         watermarks: The watermarks of each batch; empty if unknown.
-        processing_time: Whether batches run at the times of the clock.
+        processing_time: Whether the clock is processing time, at which the batches run.
     """
     several = len(sources) > 1
     columns = list(dict.fromkeys(name for source in sources for name in source.schema.names))
@@ -117,7 +117,7 @@ def arrivals_table(
 
 
 def _payload(source: Source, unreadable: Unreadable) -> str:
-    """Return the payload of an unreadable record, and its fault."""
+    """Return the fault and the payload of an unreadable record, as text."""
     assert source.encoding is not None
     value = source.encoding.payload(unreadable.row, f"input {source.name}", unreadable.fault)
     return (
@@ -131,11 +131,11 @@ def result_rows(
     when: Sequence[str],
     equality: Equality = TWELVE_DIGITS,
 ) -> list[RowAndSide]:
-    """Return expected and emitted rows side by side, batch by batch.
+    """Return the expected and the emitted rows of each batch: only expected, then emitted.
 
     Args:
         expected: The rows of each batch.
-        emitted: The emitted rows, in equally many batches; unexpected columns aren't compared.
+        emitted: The emitted rows of each batch; columns that some row lacks aren't compared.
         when: The name of each batch.
         equality: When two values count as equal.
     """
@@ -152,7 +152,7 @@ def result_rows(
 
 
 def results_table(rows: Sequence[RowAndSide]) -> list[str]:
-    """Return rows as a table; of too many rows, rows on both sides are omitted first."""
+    """Return rows as a table; if there are too many rows, rows that are both expected and emitted are omitted."""
     shown = [*rows]
     same, more = 0, 0
     if len(shown) > MOST_ROWS:

@@ -1,4 +1,4 @@
-"""Counterexamples for people: their text, and the test to paste."""
+"""Counterexamples as text, and as a pytest test to paste."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .tables import arrivals_table, results_table
 from .timeline import timeline
 
 
-@cache  # five metadata files, which would otherwise be read again for each counterexample
+@cache  # reads five metadata files
 def versions() -> str:
-    """Return the versions that a counterexample depends on."""
+    """Return the versions of streamproof, its libraries and Python, as text."""
     packages = ", ".join(
         f"{name} {installed(name)}" for name in ("pyspark", "duckdb", "hypothesis", "pandas", "pyarrow")
     )
@@ -34,7 +34,7 @@ def versions() -> str:
 
 
 def counterexample_text(counterexample: Counterexample[Any]) -> str:
-    """Return the verdict, the history, both outcomes side by side, the seed and the versions, as text."""
+    """Return a counterexample as text: the verdict, the history, both outcomes side by side, seed and versions."""
     if counterexample.subject == "job":
         return visible("\n".join([counterexample.sentence, *_of_job(counterexample)]), lines=True)
     return "\n".join([counterexample.sentence, *_of_operator(counterexample), ""])
@@ -65,12 +65,13 @@ def _of_job(one: Counterexample[JobHistory]) -> list[str]:
 def side_by_side(left: tuple[str, Outcome], right: tuple[str, Outcome], keys: Container[str | None]) -> list[str]:
     """Return two outcomes in two columns, by batch (or arrival) and key; differing lines are marked.
 
-    In each step, changes are first, then dropped records, which are marked only if both witnesses report them.
+    In each batch or arrival, changes come before dropped records. A difference in dropped records is marked only if
+    both witnesses report dropped records.
 
     Args:
-        left: A witness, and its outcome.
-        right: Another witness, and its outcome.
-        keys: The displayed keys.
+        left: The name of a witness, and its outcome.
+        right: The name of another witness, and its outcome.
+        keys: The keys to display.
     """
     rows = compared_rows(left[1], right[1], keys)
     by_step = Grain.END not in (left[1].grain, right[1].grain)
@@ -92,7 +93,7 @@ class ComparedLine:
         when: The batch or the arrival, as `batch 0`; or `at the end`.
         expected: The first outcome, as text; empty for nothing.
         actual: The other outcome, as text.
-        differ: Whether the two differ.
+        differ: Whether `expected` and `actual` differ.
         key: The emitted key, for an operator.
     """
 
@@ -109,7 +110,7 @@ def compared_rows(left: Outcome, right: Outcome, keys: Container[str | None]) ->
     Args:
         left: An outcome.
         right: Another outcome.
-        keys: The displayed keys.
+        keys: The keys to display.
     """
     rows: list[ComparedLine] = []
     outcomes = (left, right)
@@ -129,7 +130,7 @@ def compared_rows(left: Outcome, right: Outcome, keys: Container[str | None]) ->
                 if output.key in keys:
                     side[arrival if by_arrival else batch, output.key, type(output)].append(output)
         emitted_of = {(number, key) for side in sides for number, key, _ in side}
-        # A record without a key is first; the empty text is a key.
+        # None sorts before every key, also before the empty text.
         for number, key in sorted(emitted_of, key=lambda step: (step[0], step[1] is not None, step[1] or "")):
             when = f"{'arrival' if by_arrival else 'batch'} {number}"
             for kind, compared in ((Change, True), (Dropped, all(outcome.knows_dropped for outcome in outcomes))):
@@ -141,7 +142,7 @@ def compared_rows(left: Outcome, right: Outcome, keys: Container[str | None]) ->
 
 
 def test_to_paste(counterexample: Counterexample[History]) -> str | None:
-    """Return a pytest test that fails while the counterexample breaks the law; None: not confirmed."""
+    """Return a pytest test that fails while the history breaks the law; None if the counterexample isn't confirmed."""
     if not counterexample.confirmed:
         return None
     arguments = [repr(counterexample.law), "HISTORY"]

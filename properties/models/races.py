@@ -1,4 +1,4 @@
-"""Play the races of the foreign-key join: each by its schedule, or in every order of its messages."""
+"""Play the races of the foreign-key join: each race by its schedule, or in every order of its messages."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Raced(NamedTuple):
 
     Attributes:
         race: The race.
-        played: The number of played orders of its messages.
-        wrong: The number of orders whose final result, when no message waits, isn't the join of the tables.
-        shown: The values by key at the end of the first wrong order, or else of the first order.
+        played: The number of orders of the race's messages that were played.
+        wrong: The number of orders whose final result isn't the join of the tables.
+        shown: The final values by key of the first wrong order, or of the first order if none is wrong.
         meant: The right values by key.
     """
 
@@ -43,16 +43,16 @@ def raced(
     version: str | None = None,
     answered: bool = False,
 ) -> list[Raced]:
-    """Play races; only values are judged, because timestamps depend on the order of messages.
+    """Play races, and judge the final values; timestamps aren't judged, because they depend on the order of messages.
 
     Args:
         races: The races.
-        on: The code that plays them.
-        join: `inner` or `left`. Another join sends other messages, so deliveries without a waiting message are skipped,
+        on: The code that plays the races: `reference` or `kafka`.
+        join: `inner` or `left`. In a join other than the race's own, deliveries without a waiting message are skipped,
             and messages that wait at the end are delivered.
-        every: Whether to play them in every order of their messages, instead of their own schedules.
+        every: Whether to play the races in every order of their messages, instead of their own schedules.
         version: The release of Kafka; None for the current release.
-        answered: Whether Kafka's inner join is changed to send a response to every change of a left row. It then sends
+        answered: Whether Kafka's inner join is changed to respond to every change of a left row; the join then sends
             more messages, so a race has more orders.
 
     Raises:
@@ -85,7 +85,7 @@ def races_of(version: str) -> list[tuple[Raced, bool]]:
 
     Raises:
         BadInput: The version isn't a release, or is too old.
-        MissingTool: That Kafka Streams isn't installed.
+        MissingTool: The release of Kafka Streams isn't installed.
     """
     found: list[Raced] = []
     for join in ("inner", "left"):

@@ -1,8 +1,8 @@
-"""Replay TLC's behaviours on Spark: after each action, Spark's output must match the model.
+"""Replay behaviours that TLC found on Spark: after each action, Spark's output must match the model.
 
-A behaviour of the foreign-key join is played in three queries, message by message. After each action the result so far,
-and the waiting messages of each route, are compared with the model's. Then its record changes alone are played in one
-query. Its result after each change must be the join of the model's tables.
+A behaviour of the foreign-key join is played in three queries, message by message. After each action, the result and
+the waiting messages of each route must equal the model's. Then the behaviour's record changes are played in one query,
+whose result after each change must be the join of the model's tables.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from ..witnesses.spark.staged import play_staged
 from ..witnesses.spark.witness import SPARK
 
 ShownTable: TypeAlias = Mapping[Any, Any]
-"""The shown values, by key."""
+"""The values of a result, by key."""
 Waits: TypeAlias = Mapping[Any, Sequence[WaitingMessage]]
 """The waiting messages, by route."""
 COHORT = 2_400
-"""The largest number of behaviours that are played together."""
+"""The largest number of behaviours to play together."""
 
 
 class ReplayedBehaviour(NamedTuple):
@@ -42,8 +42,8 @@ class ReplayedBehaviour(NamedTuple):
 
     Attributes:
         trace: The behaviour.
-        constants: The constants of its model. If they name a mutant, Spark contains the same bug.
-        fused: Whether its record changes are also played in one query, where no message waits, so there are no races.
+        constants: The constants of the behaviour's model. If the constants name a mutant, Spark runs the mutant.
+        fused: Whether the record changes are also played in one query, where no message waits, so there are no races.
     """
 
     trace: Trace
@@ -54,13 +54,14 @@ class ReplayedBehaviour(NamedTuple):
 def replay_on_spark(traces: Iterable[Trace], constants: ModelConstants, module: str) -> ReplayResult:
     """Replay behaviours on Spark, action by action.
 
-    If the constants name a mutant, Spark contains the same bug. If they select wrong code, such as the inner join of
-    `kip`, the same history is also played on the right code (`Contrast.right`), and must end as the join of the tables.
+    If the constants name a mutant, Spark runs the mutant. If the constants select code with races, such as the inner
+    join of `kip`, the history is also played on code without races (`Contrast.right`), and must end with the join of
+    the tables.
 
     Args:
         traces: The behaviours.
-        constants: The constants of their model.
-        module: The name of its module.
+        constants: The constants of the behaviours' model.
+        module: The name of the model's TLA+ module.
 
     Raises:
         BadInput: The module or the mutant has no replay on Spark, or a step is unreadable.
@@ -70,7 +71,7 @@ def replay_on_spark(traces: Iterable[Trace], constants: ModelConstants, module: 
 
 
 def replay_cases_on_spark(cases: Sequence[ReplayedBehaviour], module: str) -> ReplayResult:
-    """Replay behaviours of several models together, which needs fewer queries; see `replay_on_spark`."""
+    """Replay behaviours of several models together, with fewer queries; see `replay_on_spark`."""
     if module != MODULE:
         raise BadInput(f"the behaviours of {module} can't be replayed on Spark: use one of {MODULE}")
     behaviours = _behaviours(cases)
@@ -88,12 +89,12 @@ def replay_cases_on_spark(cases: Sequence[ReplayedBehaviour], module: str) -> Re
 
 @dataclass
 class Behaviour:
-    """A behaviour of the foreign-key join, and its disagreements with the code.
+    """A behaviour of the foreign-key join, which can be compared with the code's output.
 
     Attributes:
-        number: Its number among the replayed behaviours, from 1.
-        of_module: Reads the module's behaviours.
-        steps: Its steps, with the effects of each.
+        number: The behaviour's number among the replayed behaviours, from 1.
+        of_module: The reader of the TLA+ module's behaviours.
+        steps: The steps of the behaviour, each with its action.
     """
 
     number: int
@@ -101,10 +102,10 @@ class Behaviour:
     steps: Sequence[tuple[Step, Action]]
 
     def first_disagreement(self, shown: Iterable[ShownTable], waiting: Iterable[Waits]) -> Disagreement | None:
-        """Return the first disagreement with the shown values and the waiting messages, after each step."""
+        """Return the first disagreement of the values and waiting messages after each step with the model."""
         for (step, _), result, waits in zip(self.steps, shown, waiting, strict=True):
             model = self.of_module.expected(step)
-            # The model's hashes differ.
+            # Hashes aren't compared, because the model has its own.
             expected = {route: [_content(route[2], one) for one in queue] for route, queue in model["waiting"].items()}
             seen = {route: [(one.key, one.content) for one in queue] for route, queue in waits.items()}
             found = difference({"waiting": seen, "result": result}, {"waiting": expected, "result": model["result"]})
@@ -128,7 +129,7 @@ def _content(to: Key | None, message: Mapping[str, Any]) -> tuple[Key, Any]:
 
 @dataclass
 class _Behaviour(Behaviour):
-    """A behaviour, ready to play on Spark."""
+    """A behaviour with the history to play on Spark."""
 
     case: ReplayedBehaviour
     history: History
@@ -161,7 +162,7 @@ def _logics() -> Mapping[str, MakeLogic]:
     return protocol.specified()
 
 
-# In three queries.
+# The join in three queries.
 
 
 def _staged_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement | None]:
@@ -170,7 +171,7 @@ def _staged_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement
     histories = [*(one.history for one in behaviours), *right_histories]
     codes = [*(one.of_module.code for one in behaviours), *("none" for _ in rights)]
     logics = _logics()
-    # A delivery without a waiting message isn't an error here, because the waiting messages are compared.
+    # strict=False, because the comparison of waiting messages finds a wrong delivery.
     staged = play_staged(histories, [logics[code] for code in codes], strict=False)
     found, count = [], len(behaviours)
     for one, played in zip(behaviours, staged[:count], strict=True):
@@ -183,7 +184,7 @@ def _staged_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement
 
 
 def table_of(entries: Sequence[Entry]) -> ShownTable:
-    """Return the values that are shown at the end, by key."""
+    """Return the final values, by key."""
     return values_of(fold(entry.output for entry in entries))
 
 
@@ -196,11 +197,11 @@ def tables_of(entries: Sequence[Entry], when: Callable[[Entry], int], count: int
     return [values_of(fold(by_step[number], table)) for number in range(count)]
 
 
-# In one query.
+# The join in one query.
 
 
 def _fused_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement]:
-    """Play only the record changes of behaviours, each sequence once, and compare each result with the join."""
+    """Play only the record changes of behaviours, equal sequences once, and compare each result with the join."""
     firsts: dict[str, tuple[History, _Behaviour]] = {}
     longest = max((len(one.history.records) for one in behaviours), default=0)
     for one in behaviours:
@@ -220,7 +221,7 @@ def _fused_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement]
 
 
 def _fused_history(history: History, batches: int) -> History:
-    """Return only the record changes, one per batch, under a common clock."""
+    """Return the record changes of a history, one in each batch, under a common clock."""
     options = {name: value for name, value in history.options.items() if name != "delivery"}
     records = [[record] for record in history.records]
     lines = with_clock_advances([*records, *([] for _ in range(batches - len(records)))], range(1, batches + 1))

@@ -1,7 +1,8 @@
-"""Replay TLC's behaviours of the foreign-key join on Kafka's own processors: after each action both states must match.
+"""Replay behaviours of the foreign-key join that TLC found on Kafka's own processors: after each action, both must
+match.
 
-The replay compares the result so far, and the waiting messages of each route: a subscription's instruction, a
-response's right value.
+The replay compares the result, and the waiting messages of each route: the instruction of a subscription, the right
+value of a response.
 """
 
 from __future__ import annotations
@@ -32,19 +33,18 @@ from .spec_replay import Behaviour, ShownTable, table_of, tables_of
 COHORT = 2_000
 """The largest number of behaviours that are played together."""
 CHANGED = "kafka 4.3 answer"
-"""Kafka's protocol with the change that closes its inner join's races; Kafka's processors are changed too."""
+"""Kafka's protocol with the change that removes the inner join's races; the replay changes Kafka's processors too."""
 
 
 def replay_on_kafka(traces: Iterable[Trace], constants: ModelConstants, module: str) -> ReplayResult:
     """Replay behaviours on Kafka Streams, action by action.
 
-    Kafka's left join shows rows without a foreign key; if the constants ignore such rows, their results are removed. If
-    the constants name a mutant, Kafka doesn't contain the bug. The behaviour's changes and deliveries, as far as Kafka
-    sends such messages, must end with the join of the tables. A difference that a named divergence explains isn't a
-    disagreement.
+    Kafka's left join emits rows without a foreign key; if the constants ignore such rows, their results are removed. If
+    the constants name a mutant, Kafka doesn't contain the bug: the behaviour's changes and deliveries must then end
+    with the join of the tables. A difference that a named divergence explains isn't a disagreement.
 
     Args:
-        traces: The behaviours; they are read in groups, so there may be many.
+        traces: The behaviours, which are read in groups, so there may be many.
         constants: The constants of their model.
         module: The name of its module.
 
@@ -79,7 +79,7 @@ def replay_on_kafka(traces: Iterable[Trace], constants: ModelConstants, module: 
 
 
 def _taken(action: Action) -> Taken:
-    """Return the history line for an action."""
+    """Return the step of a Kafka play for an action."""
     line = action.line
     if not isinstance(line, Delivery):
         return line
@@ -95,7 +95,7 @@ class _Behaviour(Behaviour):
     play: HeldPlay
 
     def compared(self) -> Disagreement | None:
-        """Return the first disagreement with Kafka."""
+        """Return the first disagreement of Kafka with the model."""
         if self.of_module.mutant != "none":
             expected = self._shown(values_of(meant(self.play.history)))
             return self.disagreement(self._shown(table_of(self.play.entries)), expected, "when no message waits")
@@ -103,7 +103,7 @@ class _Behaviour(Behaviour):
         return self.first_disagreement(map(self._shown, emitted), map(_named, self.play.waiting))
 
     def explained(self) -> tuple[str, ...]:
-        """Return the divergences that explain a difference in Kafka's output; none if waiting messages differ, too."""
+        """Return the divergences that explain a difference in Kafka's output; empty if waiting messages differ too."""
         if self.of_module.code != "none":
             return ()
         history = self.play.history.with_lines(action.line for _, action in self.steps)

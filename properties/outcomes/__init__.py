@@ -1,1 +1,1 @@
-"""Outcomes of histories: the equality of their values, and their text."""
+"""Outcomes of histories, the equality of values, and outcomes as text."""

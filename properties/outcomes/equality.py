@@ -1,4 +1,4 @@
-"""The equality of values, the same for outcomes of operators, rows of jobs and data sets.
+"""The equality of values, for outcomes of operators, rows of jobs, and data sets alike.
 
 Values are compared by value, not by type: 1, 1.0 and Decimal("1.00") are equal, and so are 0.0 and -0.0. Booleans and
 text aren't numbers, and NaN is equal to itself. Times with and without a zone are compared in UTC. The tolerance for
@@ -20,7 +20,7 @@ from ..system.arguments import short
 
 Numeric: TypeAlias = int | float | Decimal
 MOST_DIGITS = 15
-"""The decimal digits of a double; more digits require *exactly*."""
+"""The decimal digits of a double, and the largest `digits` of an `Equality`."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Equality:
     """The rules of equality of two values.
 
     Attributes:
-        digits: Two numbers, of which at least one is floating-point, are equal if they differ by at most 10^-digits of
-            the larger, or by at most 10^-digits; None requires the same number. Integers and decimals are always
+        digits: Two numbers, at least one of which is floating-point, are equal if they differ by at most 10^-digits,
+            absolutely or relative to the larger number. None requires exact equality. Integers and decimals are always
             compared exactly.
     """
 
@@ -53,8 +53,8 @@ class Equality:
     def unmatched(self, left: Sequence[Any], right: Sequence[Any]) -> tuple[list[int], list[int]]:
         """Pair as many equal values as possible, and return the indexes of the remaining values.
 
-        Rounding can't test a tolerance, because two nearly equal values may be rounded in different directions. So
-        values of the same shape are paired by their differences.
+        Rounding can't test a tolerance, because two nearly equal values may be rounded in different directions. Values
+        of the same shape are therefore paired by their differences.
 
         Args:
             left: A bag of values.
@@ -87,7 +87,7 @@ class Equality:
         for start in range(len(left)):
             if start in paired or len(paired) == len(right):
                 continue
-            asked: dict[int, int] = {}  # right index -> the left index that wants it
+            asked: dict[int, int] = {}  # right index -> the left index that asks for it
             queue = [start]
             free: int | None = None
             for ours in queue:
@@ -117,7 +117,7 @@ class Equality:
         tolerance = 10.0**-self.digits
         try:
             return isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
-        except OverflowError:  # an integer too large for a double
+        except OverflowError:  # the integer is too large for a double
             return False
 
 
@@ -128,7 +128,8 @@ TWELVE_DIGITS = Equality(12)
 def comparable(value: Any) -> tuple[Hashable, tuple[Numeric, ...]]:
     """Return a value's shape (everything except its numbers), and its numbers in order.
 
-    Two values are identical exactly if both parts are equal, so the pair is a key for identical values.
+    Two values are identical if and only if their shapes and numbers are equal, so the pair is a key for identical
+    values.
     """
     numbers: list[Numeric] = []
     return _shape(value, numbers), tuple(numbers)
@@ -159,7 +160,7 @@ def _shape(value: Any, numbers: list[Numeric]) -> Hashable:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """A boolean that isn't `==` to 1 or 0, unlike Python's."""
+    """A boolean that isn't equal to 1 or 0, unlike Python's."""
 
     value: bool
 
@@ -168,13 +169,13 @@ class Truth:
 
 
 def typed(value: Any) -> Any:
-    """Return a history's value in a form in which `==` means exact equality, for fast comparisons.
+    """Convert a value of a history so that `==` means exact equality, for fast comparisons.
 
     1 and 1.0 are equal, because JSON has one type of number: a column of type double correctly converts 1 to 1.0.
     """
     kind = type(value)
     if kind is int or kind is str:
-        return value  # most are
+        return value  # the common case
     if isinstance(value, bool):
         return Truth(value)
     if isinstance(value, list):

@@ -32,16 +32,16 @@ def _shown(output: Any, value: str) -> str:
 
 
 def both_shown(one: Any, other: Any, nothing: str = "nothing") -> tuple[str, str]:
-    r"""Return two outputs, or lists of outputs, as `shown`; the texts of different outputs differ.
+    r"""Return two outputs, or lists of outputs, as text like `shown`; the texts of different outputs differ.
 
-    If the texts are equal, the types of values are added: `a=1 (str)` against `a=1 (int)`, as deep in lists and objects
-    as needed. If they differ by spaces at their ends, or by a letter's encoding, they are written as Python's ASCII:
-    `a='e\u0301'` against `a='\xe9'`.
+    If the texts would be equal, the texts include types: `a=1 (str)` and `a=1 (int)`, also within lists and objects. If
+    values look alike but differ by outer spaces or by Unicode encoding, both are written in Python's ASCII notation:
+    `a='e\u0301'` and `a='\xe9'`.
 
     Args:
         one: One output or list.
         other: The other.
-        nothing: The text for None, and for an empty list beside None or another list.
+        nothing: The text for None, and for an empty list.
     """
     if isinstance(one, list) or isinstance(other, list):
         ours, theirs = ([] if side is None else side if isinstance(side, list) else [side] for side in (one, other))

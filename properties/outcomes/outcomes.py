@@ -1,6 +1,6 @@
 """The outcome of a history on a witness, and the comparison of two outcomes.
 
-Outcomes are compared at the finest grain that both have, as ordered lists per key if both keep order: a map would hide
+Outcomes are compared at the finest grain that both outcomes have, as ordered lists of changes per key: maps would hide
 duplicate and swapped tombstones.
 """
 
@@ -19,11 +19,11 @@ from .equality import EXACT, Equality, typed
 
 FinalResult: TypeAlias = Table | Bag
 OutcomeStep: TypeAlias = tuple[int, Key | None, str]
-"""A batch (or arrival), a key, and the kind of output."""
+"""A batch (or an arrival), a key, and the kind of output: changes or dropped records."""
 
 
 class Grain(IntEnum):
-    """The precision of a witness's output times; a larger grain is coarser."""
+    """How precisely a witness reports when it emits; a larger value is coarser."""
 
     ARRIVAL = 0
     BATCH = 1
@@ -36,12 +36,12 @@ class Outcome:
 
     Attributes:
         history: The history's name.
-        grain: `ARRIVAL`: entries contain arrival and batch; `BATCH`: only the batch (arrival is -1); `END`: only the
-            table is known, and `entries` is empty.
-        entries: The outputs, in order; at batch grain a witness only keeps the order within a key.
-        final: The final table (for a stream: the bag); if there are entries, they fold to it.
+        grain: `ARRIVAL`: entries contain arrival and batch. `BATCH`: entries contain only the batch (arrival is -1).
+            `END`: only `final` is known, and `entries` is empty.
+        entries: The outputs, in order; at grain `BATCH`, only the order within a key is meaningful.
+        final: The final table, or the bag of a stream's results; None if the entries determine it.
         knows_dropped: Whether the entries include dropped records.
-        is_stream: Whether the result is a stream, in which all results count, rather than a table.
+        is_stream: Whether the result is a stream (a bag of all results) rather than a table.
     """
 
     history: str
@@ -101,10 +101,10 @@ class Difference(NamedTuple):
 
     Attributes:
         when: The batch or arrival, from 0; None for the end.
-        expected: The expected outputs there; for a job's rows, which have no order, only the rows that were not
-            emitted.
-        actual: The actual outputs there; for a job's rows, only the rows that were not expected.
-        key: Their key; None for all keys.
+        expected: The expected outputs of the batch or arrival; for a job's rows, which have no order, only the rows
+            that were not emitted.
+        actual: The actual outputs of the batch or arrival; for a job's rows, only the rows that were not expected.
+        key: The key of the outputs; None for all keys.
         history: The history's name.
     """
 
@@ -116,10 +116,10 @@ class Difference(NamedTuple):
 
 
 def differences(left: Outcome, right: Outcome, unordered: bool = False, equality: Equality = EXACT) -> list[Difference]:
-    """Return every key and step at which two outcomes differ.
+    """Return the difference of two outcomes for each key and batch (or arrival).
 
-    At grain `END`, tables (for streams: bags) are compared; otherwise the ordered changes of each key in each batch (or
-    arrival), and the dropped records, if both outcomes contain them.
+    At grain `END`, final tables (or bags) are compared. Otherwise the ordered changes of each key in each batch (or
+    arrival) are compared, and the dropped records if both outcomes contain them.
 
     Args:
         left: One outcome.
@@ -143,12 +143,12 @@ def differing_steps(
     theirs: Mapping[OutcomeStep, list[Any]],
     equality: Equality = EXACT,
 ) -> list[Difference]:
-    """Return the steps of a history at which two lists differ, in order; a missing list counts as empty.
+    """Return the differences between two outcomes' outputs at each step, in order; missing outputs count as empty.
 
     Args:
         name: The history's name.
-        ours: One side's outputs, by step.
-        theirs: The other side's outputs, by step.
+        ours: The expected outputs, by step.
+        theirs: The actual outputs, by step.
         equality: The rules of equality.
     """
     steps = (
@@ -161,24 +161,24 @@ def differing_steps(
 
 
 def _differ(ours: Sequence[Any], theirs: Sequence[Any], equality: Equality) -> bool:
-    """Return whether typed outputs at a step differ; `==` is a fast test that they are equal."""
+    """Return whether the typed outputs of a step differ; most are equal by the fast `==`."""
     return ours != theirs and (equality == EXACT or not equality.same(ours, theirs))
 
 
 def result_differences(
     name: str, when: int | None, left: FinalResult, right: FinalResult, equality: Equality = EXACT
 ) -> list[Difference]:
-    """Return every row at which two tables, or every key at which two bags, differ.
+    """Return a difference for each row in which two tables differ, or each key in which two bags differ.
 
     Args:
         name: The history's name.
-        when: The batch after which they are compared; None for the end.
+        when: The batch after which the results are compared; None for the end.
         left: One result.
         right: The other.
         equality: The rules of equality.
     """
     if left == right:
-        return []  # most are equal, and sorting a large table takes longer than all other steps
+        return []  # most results are equal, and sorting a large table is slow
     ours, theirs = dict(sorted_rows(left)), dict(sorted_rows(right))
     differing = [
         row for row in ours.keys() | theirs.keys() if _differ(ours.get(row, []), theirs.get(row, []), equality)
@@ -216,7 +216,7 @@ def untimed(result: FinalResult) -> FinalResult:
 
 
 def canonical(result: FinalResult, unordered: bool) -> FinalResult:
-    """Return the result with its list values sorted, if their order isn't fixed, and with typed booleans."""
+    """Return a result with typed values and, if `unordered`, with sorted list values."""
 
     def value_of(value: Any) -> Any:
         return typed(_sorted(value) if unordered else value)
@@ -241,13 +241,13 @@ def _steps(
                 output = output._replace(value=value)
             steps[arrival if by_arrival else batch, output.key, "changes"].append(output)
         if by_arrival:
-            # If both outcomes contain it, the order across keys is compared too.
+            # By arrival, the order of keys is compared too.
             steps[arrival, None, "order of keys"].append(output)
     return steps
 
 
 def are_same(one: Output | None, other: Output | None) -> bool:
-    """Return whether two outputs are equal, as `differences` compares them; None represents no output."""
+    """Return whether two outputs are equal, by the rules of `differences`; None represents no output."""
     if isinstance(one, Change) and isinstance(other, Change):
         return one._replace(value=typed(one.value)) == other._replace(value=typed(other.value))
     return one == other

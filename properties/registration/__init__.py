@@ -1,1 +1,1 @@
-"""The registration of operators with the framework, and the registry of the operators."""
+"""The registrations of operators: everything that the framework knows about each operator."""

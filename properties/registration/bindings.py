@@ -1,4 +1,4 @@
-"""The call of an operator on Spark: the columns of its records, the call itself, the decoding of its values."""
+"""How the framework calls an operator on Spark: the columns of the records, the call, and the decoding of values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...spark_impl.runtime.inputs import JoinInput
 
 KEY, TIMESTAMP, ORDER, INPUT, VALUE = "key", "timestamp", "order", "input", "value"
-"""The columns of every cohort: the prefixed key, event time in ms, the order of arrival, the input."""
+"""The columns of every cohort: the prefixed key, event time in ms, the order of arrival, the input, the value."""
 FOREIGN_KEY = "foreign_key"
 """The column of the prefixed foreign key."""
 KEYED: Mapping[str, Any] = {"key": KEY, "timestamp": TIMESTAMP}
@@ -38,7 +38,7 @@ class Field(NamedTuple):
         type: Its arrow type.
         of: A function from a record and a prefixer of keys to the column's value.
         for_driver: The value in the reserved key's row, which drives the watermark.
-        holds: The kind of values that the law *columns* may put there: a value of any type, a list's member, a number,
+        holds: The kind of values that the law *columns* may put into the column: any value, a list's member, a number,
             a key.
     """
 
@@ -56,7 +56,7 @@ class Columns:
     Attributes:
         key_parts: The suffixes that form the names of a key's columns, also of foreign keys and groups.
         order: The column of the order of arrival; None if there is none.
-        report_dropped: Whether dropped rows are emitted too.
+        report_dropped: Whether the changelog also contains dropped rows.
     """
 
     key_parts: tuple[str, ...] = ("",)
@@ -73,7 +73,7 @@ OF_COHORT = Columns()
 
 
 def of_key_column(table: pa.Table) -> list[Key | None]:
-    """Return the keys of a changelog that has one key column of this name."""
+    """Return the keys of a changelog with the single key column `key`."""
     return list(table.column(KEY).to_pylist())
 
 
@@ -103,13 +103,13 @@ class Native:
     Attributes:
         check: Refuses a definition that Spark's operator doesn't support: raises a `BadInput` with the reason.
         build: A function from a definition, the cohort's streaming input and all its batches to the changelog.
-        sentence: The sentence of the law *native*, after "Spark's own".
+        sentence: The end of the sentence of the law *native*, after "Spark's own".
         profiles: The definitions to check, by name.
         check_history: Refuses a history that Spark's operator doesn't support, also with a `BadInput`.
         prepared: Converts a drawn history to a history that Spark's operator supports.
         accepted: Removes from a history the records that Spark drops as late, but the reference may accept.
         goals: Additional coverage goals of every profile.
-        met: A function from a history to the additional goals that it meets.
+        met: A function from a history to the additional goals that the history covers.
     """
 
     check: Callable[[Any], None]
@@ -123,7 +123,7 @@ class Native:
     met: Callable[[History], Iterable[str]] = lambda history: ()
 
 
-# The same few texts recur.
+# Cached, because few different texts occur.
 read_json = lru_cache(maxsize=100_000)(json.loads)
 
 
@@ -137,7 +137,7 @@ def as_json(name: str = VALUE) -> Field:
 
 
 def from_json(text: Any) -> Value:
-    """Undo `as_json`; a wrong operator's value that isn't JSON text is shown, and differs from every value."""
+    """Undo `as_json`; a value that isn't JSON text, from a wrong operator, becomes a text that no history contains."""
     if text is None:
         return None
     try:
@@ -154,7 +154,7 @@ def pair_from_json(value: dict[str, Any] | None) -> Value:
 
 
 class AskedOptions(NamedTuple):
-    """The options and values that an operator is checked with in a layout of columns.
+    """The options, and the kind of values, with which the law *columns* checks an operator in a layout.
 
     Attributes:
         options: Its options.
@@ -173,13 +173,14 @@ class Binding:
         build: A function from a definition, the cohort's streaming input, the maker of a logic (None for the operator's
             own) and the number of state groups to the changelog, as in `spark_impl.runtime.keyed.keyed`.
         fields: A function from a definition and all records of a cohort to the additional columns.
-        decode: A function from a definition and a value of the changelog to the value in the reference's form.
-        keys: A function from the written changelog to the prefixed keys in the reference's form.
+        decode: A function from a definition and a value of the changelog to the value as the reference emits it.
+        keys: A function from the written changelog to the prefixed keys.
         typed: Like `build`, with the additional keyword `columns`: the `Columns` of the call. If None, the law
             *columns* isn't checked.
         asked: The options that the law *columns* checks in each layout, in order, without repeats; if empty, the law
             chooses profiles.
-        shared: How its logic runs in a query shared by operators; None if it needs separate queries.
+        shared: How the operator's logic runs in a query shared with other operators; None if the operator needs
+            separate queries.
     """
 
     build: Callable[[Any, DataFrame, Any, int | None], DataFrame]
@@ -192,7 +193,7 @@ class Binding:
 
 
 def keyed_binding(make_logic: Callable[[Any], Any], state: str) -> Binding:
-    """Return the binding of an operator with one input that is only a `Logic`, for shared queries too.
+    """Return the binding of an operator with one input that consists of a `Logic`; it can also run in shared queries.
 
     The logic emits input values unchanged, or None: Python values in shared queries, JSON texts elsewhere.
 
@@ -223,13 +224,13 @@ def keyed_binding(make_logic: Callable[[Any], Any], state: str) -> Binding:
 
 
 def called(logic: Any, state_groups: int | None, columns: Columns = OF_COHORT) -> dict[str, Any]:
-    """Return the arguments of every operator of one input; if `logic` is None, the operator uses its own."""
+    """Return the arguments of all operators with one input; without `logic`, the operator uses its own."""
     key = {"key": columns.of(KEY), "timestamp": TIMESTAMP, "order": columns.order}
     return key | beside_inputs(logic, state_groups, columns)
 
 
 def beside_inputs(logic: Any, state_groups: int | None, columns: Columns = OF_COHORT) -> dict[str, Any]:
-    """Return the arguments of every operator on Spark, except its inputs; `logic` None means its own."""
+    """Return the arguments of all operators on Spark except inputs; without `logic`, the operator uses its own."""
     return {"report_dropped": columns.report_dropped, "state_groups": state_groups, "logic": logic}
 
 
@@ -246,7 +247,7 @@ def both_sides(frame: DataFrame, columns: Columns = OF_COHORT) -> tuple[JoinInpu
 
 
 def on_spark(module: str, name: str) -> Callable[..., Any]:
-    """Return a function or class of a module in `spark_impl`; only the call imports it, because that needs PySpark."""
+    """Return a function that calls a function or class of `spark_impl`, and imports its module on the first call."""
 
     def call(*arguments: Any, **options: Any) -> Any:
         return getattr(import_module(f"...spark_impl.{module}", __package__), name)(*arguments, **options)
@@ -315,7 +316,7 @@ def aggregated_field(aggregate: Aggregate, values: Sequence[Value]) -> Field:
 
     Args:
         aggregate: The aggregate.
-        values: All values of the cohort that it aggregates.
+        values: All values of the cohort that the operator aggregates.
 
     Raises:
         BadInput: `min` or `max` would compare strings with numbers.

@@ -1,4 +1,4 @@
-"""Coverage goals of an operator: the cases that histories must contain before a law proves anything."""
+"""Coverage goals of an operator: the cases that histories must contain before a law conforms on them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ...reference.core.records import Change, Record
 
 @dataclass(frozen=True)
 class Coverage:
-    """The coverage goals of an operator: before histories meet them, a law proves nothing.
+    """The coverage goals of an operator: a law is inconclusive until histories cover all goals.
 
     Every operator has additional goals: records out of order, two keys, null keys dropped (or not).
 
     Attributes:
-        met: A function from a history and the reference's play of it to the goals that it meets: some of `goals`, and
-            additional goals.
-        goals: A function from a definition to the goals that at least one history must meet.
-        impossible_under_stream_time: A function from a definition to the goals that no history without cuts can meet.
-        of_variants: The goals that at least one history with a variant must meet, by the name of the law that judges
+        met: A function from a history and the reference's run of the history to the names of the goals that the history
+            covers, in `goals` or beyond.
+        goals: A function from a definition to the goals that at least one history must cover.
+        impossible_under_stream_time: A function from a definition to the goals that no history without cuts can cover.
+        of_variants: The goals that at least one history with a variant must cover, by the name of the law that judges
             variants.
     """
 
@@ -43,7 +43,7 @@ def changes_of(played: Played) -> list[Change]:
 
 
 def rows_changed(records: Iterable[Record]) -> Iterable[str]:
-    """Return the kinds of changes of tables' rows."""
+    """Yield the kind of each change of a table's row: a change, a delete, or a delete of a missing row."""
     rows: dict[tuple[str, str | None], Any] = {}
     for record in records:
         old = rows.get((record.input, record.key))

@@ -1,11 +1,12 @@
 """The domain of an operator's random histories: the relevant distances, and the values of its records.
 
-Draws are small integers. A domain converts them to keys and values, and adds the edges that uniform timestamps would
-rarely hit. All times scale with the edges: a gap of 30 days is drawn over months.
+Random draws are small integers. A domain converts these integers to keys and values, and lists the distances and edges
+that uniformly random timestamps would rarely hit. All times scale with the edges: a gap of 30 days is drawn over
+months.
 
 A domain also lists a declaration's numbers that affect the output. A neighbour of a declaration differs by one in one
-of these numbers. If a cohort of histories emits the same under a neighbour, it could pass a job that is off by 1 ms, so
-it proves nothing.
+of these numbers. If a cohort's output is the same under a neighbour, the cohort would also accept a job that is off by
+1 ms.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ class Number(NamedTuple):
     """A number of a declaration that affects the output.
 
     Attributes:
-        option: The option's name; or the own name of a number inside an option (`early`).
+        option: The option's name, or a name for a number within an option (`early`).
         value: The declared value, including defaults.
-        changed: A function from another value to the options that then differ.
-        apart: The distance to its neighbours.
+        changed: A function from another value of the number to the options that change.
+        apart: The distance to the neighbouring values.
     """
 
     option: str
@@ -76,9 +77,9 @@ class Domain:
         by_clock: A function from a definition to whether the clock affects the output, so that a clock 1 ms off must be
             detected.
         is_plain: Whether a record is drawn without input and choice, because neither has an effect.
-        agreed: Takes a definition and the records of a history; returns them with values that the operator accepts
-            together. None if it accepts all of them together.
-        takes_until_forgotten: Whether closed windows accept late records until they are forgotten. Then some records
+        agreed: Takes a definition and the records of a history; returns the records with values that the operator
+            accepts together. None if the operator accepts all values together.
+        takes_until_forgotten: Whether closed windows accept late records until they are forgotten. If so, some records
             are drawn near the oldest window that isn't forgotten.
     """
 
@@ -113,8 +114,8 @@ def number_of(definition: Any, option: str, also: Mapping[str, Any] = MappingPro
     Args:
         definition: The definition.
         option: The option's name.
-        also: Additional options that differ in its neighbours, so that they are not refused.
-        apart: The distance to its neighbours.
+        also: Further options that change in the neighbours, so that the operator accepts the neighbours.
+        apart: The distance to the neighbouring values.
     """
     return Number(option, getattr(definition, option), lambda value: {option: value, **also}, apart)
 
@@ -124,8 +125,8 @@ def domain_of_duration(option: str, by_clock: bool = True) -> Domain:
 
     Args:
         option: The option's name.
-        by_clock: Whether the clock affects the output, so that a clock 1 ms off must be detected; without it there is
-            no edge.
+        by_clock: Whether the clock affects the output, so that a clock 1 ms off must be detected; if not, there is no
+            edge.
     """
 
     def duration(definition: Any) -> tuple[int, ...]:

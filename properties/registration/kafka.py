@@ -27,9 +27,10 @@ def read_text(definition: Any, key: Key | None, text: str) -> Value:
 
 
 def read_members(aggregate: Aggregate, key: Key | None, text: str) -> Value:
-    """Return an aggregate: a count, or the aggregate of its members, which are on separate lines.
+    """Parse an aggregate from its text: a count, or the aggregate of its members, one member on each line.
 
-    Kafka keeps the members in order; Python aggregates them, because method handles can't do arithmetic on JSON.
+    Kafka collects the members in order; Python aggregates the members, because method handles can't do arithmetic on
+    JSON.
     """
     if text == "null" or aggregate.name == "count":
         return json.loads(text)
@@ -37,7 +38,7 @@ def read_members(aggregate: Aggregate, key: Key | None, text: str) -> Value:
 
 
 def read_aggregate(definition: Any, key: Key | None, text: str) -> Value:
-    """Return the aggregate of a definition as a value."""
+    """Parse the value of a definition's aggregate from its text."""
     return read_members(definition.aggregate, key, text)
 
 
@@ -49,8 +50,8 @@ class Kafka:
         topology: A function from a builder (of the Kafka witness) and a definition to the resulting KTable or KStream.
         refusals: A function from a definition and a history's records to the reasons why Kafka has no counterpart, if
             any.
-        clocks: A function from a definition to one input for each of its clocks: each windowed aggregate has a clock, a
-            join only one.
+        clocks: A function from a definition to one input for each of Kafka's clocks: each windowed aggregate has a
+            clock, a join only one.
         moves_all_clocks: Whether a record on one of these inputs must also move the other clocks, as in the reference.
         is_windowed: Whether the result's keys are windowed.
         sent: A function from a definition and a record to the text that is sent as its value.

@@ -1,4 +1,4 @@
-"""The key space of a history in a cohort: a prefix for its keys; a reserved key drives the watermark."""
+"""The key space of a history in a cohort: a prefix for the history's keys. A reserved key drives the watermark."""
 
 from __future__ import annotations
 

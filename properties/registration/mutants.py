@@ -1,4 +1,4 @@
-"""Mutants of an operator's logic on Spark: their declaration, and the logic that runs many of them in one cohort."""
+"""Mutants of an operator's logic on Spark: their declaration, and the logic that runs many mutants in one cohort."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ class Mutant:
         name: Its name on the command line.
         logic: The mutated logic.
         right: The operator's own logic.
-        profile: The profile of the histories that check it.
+        profile: The profile of the histories that check the mutant.
         sentence: The bug, in one sentence.
-        scheduled: Whether only waiting messages show it: then it is played by schedules of delivery.
+        scheduled: Whether the bug has an effect only while messages wait; the mutant is then checked under schedules of
+            deliveries.
     """
 
     operator: str
@@ -50,10 +51,10 @@ def mutants_of(
     Args:
         operator: The operator's name.
         right: The operator's own logic: a `Logic`, or a function that returns the named tuple of its stages' logics.
-        profile: The profile of the histories that check them.
+        profile: The profile of the histories that check the mutants.
         logics: The mutated logics; a mutated stage is a subclass of the right stage.
         elsewhere: Mutated logics that `profile` doesn't detect, by the name of the profile that does.
-        scheduled: Whether only waiting messages show them.
+        scheduled: Whether the bugs have an effect only while messages wait.
     """
     profiles = {logic: other for other, shown in elsewhere.items() for logic in shown}
     return {
@@ -96,7 +97,7 @@ def sentence_of(logic: type) -> str:
 class LogicByHistory(Logic[Any]):
     """Passes each key to its history's mutant, so that many mutants share a query.
 
-    Mutant `i` has the cohort's histories from index `starts[i]` on.
+    Mutant `i` processes the cohort's histories from index `starts[i]` on.
     """
 
     def __init__(self, right: Logic[Any], mutants: Sequence[Logic[Any]], starts: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""The drawn options of an operator: the values of each option, and their legal combinations."""
+"""The options to draw for an operator: the values of each option, and the legal combinations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _anything(options: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class OptionSpace:
-    """The drawn options of an operator.
+    """The options to draw for an operator.
 
     A set of options is legal if the definition accepts it (`registration.declare` raises no `BadInput`) and `legal`
     does too.
@@ -33,9 +33,10 @@ class OptionSpace:
         values: The possible values, by the name of the option, as in a history file (durations in ms). An option with
             its default value is sometimes omitted, at least once. If the default depends on other options, add
             `OptionSpace.ABSENT` to the values: then the option's absence counts as a separate value.
-        independent: The options of which every value is compatible with all values of the others. The search for legal
-            combinations ignores them.
-        legal: A function from options that the definition accepts to whether they may be drawn. The default allows all.
+        independent: The options whose values are compatible with all values of all other options; the search for legal
+            combinations leaves these options out.
+        legal: A function from options that the definition accepts to whether the options may be drawn; by default all
+            may.
     """
 
     ABSENT: ClassVar[LeftOut] = ABSENT

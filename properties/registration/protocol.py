@@ -20,8 +20,8 @@ class MessageProtocol:
         model: A function from a definition and a clock to the model that passes messages, with `arrive`, `deliver` and
             `waiting`.
         answers_all: A function from options, as in a history file, to whether every change gets a response, so that the
-            last result is the meaning for any schedule of delivery. It doesn't take a definition, because a definition
-            that misreads its options would excuse itself.
+            last result is the meaning for any schedule of delivery. The function takes options rather than a
+            definition, because a definition that misreads its options would hide the mistake.
         staged: Returns a function that plays histories with a schedule on Spark. That function takes histories and a
             logic for each (None for the operator's own), and returns their outcomes; with `strict=False` it ignores a
             delivery from an empty channel.

@@ -1,6 +1,6 @@
 """The registration of an operator: everything that the framework knows about it.
 
-Missing parts are not checked, and the verdict names them.
+Laws that need a missing part are not checked, and the verdict names these laws.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class KeyIndependence:
         keys: A function from a history to the keys of its possible output, sorted.
         concerns: A function from a history and a key to a function that decides whether a record (called in order of
             arrival) affects the key.
-        is_of: A function from a definition, the key of an emitted change and a key to whether the change belongs to it.
+        is_of: A function from a definition, the key of an emitted change and a key to whether the change belongs to
+            that key.
     """
 
     keys: Callable[[History], list[Key]] = _keys_of
@@ -77,8 +78,8 @@ class Retention:
             number of state groups and a retention such as `"11 ms"` to the changelog.
         differences: A function from a history, a retention (ms) and Spark's output to the differences from the
             reference.
-        sides: A function from a history and a retention (ms) to the goals that it meets, of `within the retention` and
-            `beyond the retention`.
+        sides: A function from a history and a retention (ms) to the goals that the history covers, of `within the
+            retention` and `beyond the retention`.
     """
 
     profiles: Mapping[str, tuple[Options, int]]
@@ -96,11 +97,12 @@ class StoredTables:
     """The tables whose rows an operator stores on Spark until they are deleted.
 
     Attributes:
-        inputs: A function from a definition to the inputs that are such tables; none if the definition stores no
+        inputs: A function from a definition to the inputs whose rows are stored; empty if the definition stores no
             table's rows.
-        keeps: The state that it still stores after that, and why, in the words of the law's sentence; empty for no
+        keeps: The state that remains after all rows are deleted, and the reason, as words for the law's sentence; empty
+            if none remains.
+        is_kept: A function from a definition and a key's packed fields to whether the fields contain only the remaining
             state.
-        is_kept: A function from a definition and a key's packed fields to whether they contain only that state.
     """
 
     inputs: Callable[[Any], tuple[str, ...]]
@@ -116,31 +118,33 @@ class Registration:
 
     Attributes:
         operator: The reference: name, definition, behaviour, meaning.
-        profiles: Named sets of options, which are always checked; every option occurs in at least one.
-        space: The options to draw, in addition to the profiles; without them only the profiles are checked.
+        profiles: Named sets of options, which are always checked; every option occurs in at least one profile.
+        space: The options to draw, in addition to the profiles; without a space, only the profiles are checked.
         domain: The distances, edges, values and numbers of a definition, which shape the drawn histories.
-        coverage: The coverage goals; without them a law's only goal is that at least one history emits output.
+        coverage: The coverage goals; if None, a law's only goal is that at least one history emits output.
         free_order: A function from a definition to the records that may be swapped.
-        by_clock: A function from a definition to whether it depends on the clock: a record may be late, or output may
-            wait for the clock. If it doesn't, histories of any order are without late data.
+        by_clock: A function from a definition to whether the output depends on the clock: a record may be late, or
+            output may wait for the clock. If not, no record is late in any order.
         without_late_data: For profiles whose final result is independent of order and cuts if no record is late: the
             options that prevent late records, by the profile's name.
         repeats: A function from a definition, the outcome of a history and its outcome with each record repeated, to
             the expected and the actual result. If it is None or returns None, the law *repeats* isn't checked.
-        keeps_lists_in_order: A function from a definition to whether members of an aggregated list have an order that
-            the law *order* can't expect to stay.
-        stamped_by_last: Whether a row has the timestamp of the side that arrived last, so that reordering changes it.
-        key_independence: How the law *keys* divides a history by key; None: not checked.
+        keeps_lists_in_order: A function from a definition to whether an aggregated list keeps the order of its
+            records, so that the law *order* ignores the order inside lists.
+        stamped_by_last: Whether a row has the timestamp of the side that arrived last, so that reordering changes the
+            timestamp.
+        key_independence: How the law *keys* divides a history by key; None if the law isn't checked.
         spark: The call of the Spark implementation; None if there is none.
         native: The call of Spark's own operator; None if Spark has no operator with the same meaning.
         sql: The statement for DuckDB; None if there is none.
         kafka: The topology of Kafka Streams; None if it has no counterpart.
-        protocol: The model of its messages, if it has channels.
-        bounded_state: A function from a definition to whether its state on Spark is empty once the clock has passed all
+        protocol: The model of the operator's messages; None for an operator without channels.
+        bounded_state: A function from a definition to whether the state on Spark is empty once the clock has passed all
             records.
-        tables: The tables whose rows it stores on Spark until they are deleted, after which its state is empty.
-        unbounded: The definitions without either property, and why, in the words of the law *state*.
-        retention: How its Spark implementation forgets rows that the definition keeps for ever.
+        tables: The tables whose rows the operator stores on Spark until they are deleted; after all deletes the state
+            is empty.
+        unbounded: The definitions without `bounded_state` and `tables`, and the reason, as words for the law *state*.
+        retention: How the Spark implementation forgets rows that the definition never forgets.
         mutants: The mutants of its Spark implementation, by name.
     """
 

@@ -1,4 +1,6 @@
-"""The expected result if every record is repeated: functions from both outcomes to expected and actual."""
+"""The expected result if every record is repeated. Each function takes the outcomes of a history and of the history
+with repeated records, and returns the expected and the actual result.
+"""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ FAILED = "failed"
 
 
 class SharedOutput(NamedTuple):
-    """A change of a key of a history, from its logic; the other fields are those of `LogicOutput` (times in ms).
+    """A change that a logic emits for a key of a history; the other fields are those of `LogicOutput` (times in ms).
 
     Attributes:
-        history: The number of its history.
-        key: The key, a tuple of its parts.
+        history: The number of the history.
+        key: The key, a tuple of its columns.
     """
 
     history: int
@@ -40,7 +40,7 @@ class StageValue(NamedTuple):
 
     Attributes:
         value: The value that the logic processes.
-        stage: The stage that processes it (from 0).
+        stage: The stage that processes the record (from 0).
     """
 
     value: Any
@@ -64,8 +64,8 @@ class Shared:
         logic: A function from a definition to the operator's own logic: a `Logic`, or the named tuple of each stage's
             logic.
         content: A function from a definition and a record to the logic's input.
-        decode: A function from a definition and the value of a change to the value in the reference's form.
-        key: A function from a definition and a change to the key in the reference's form.
+        decode: A function from a definition and a change to the value as the reference emits it.
+        key: A function from a definition and a change to the key as the reference emits it.
         windowed: Whether a definition's changes have their window beside the key and the value.
         hops: For an operator in stages: returns the hop of each stage except the last.
     """
@@ -86,7 +86,7 @@ class Shared:
 
 
 def decode_sides(definition: Any, change: SharedOutput) -> Value:
-    """Return a joined value in the reference's form."""
+    """Return a joined value as the reference emits it."""
     return None if change.value is None else [change.value["left"], change.value["right"]]
 
 

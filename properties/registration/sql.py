@@ -1,9 +1,10 @@
 """An operator on DuckDB: one SQL statement for the histories of many definitions, and the decoding of its result.
 
-Values aren't sent, because any JSON value must be returned unchanged: a result contains the positions of arrivals
-instead. Only values that a statement computes with are sent: numbers and strings that an aggregate compares, and keys
-in values. Options are read here as in a history file, never through the reference: otherwise both could misread them in
-the same way. So defaults are repeated, in the statements and beside them.
+DuckDB doesn't get the values, because any JSON value must be returned unchanged: a result contains the positions of
+arrivals instead. DuckDB gets only values with which a statement computes: numbers and strings that an aggregate
+compares, and keys in values. This witness reads options from the history file, never through the reference, because
+both could then misread an option in the same way. Defaults are therefore repeated in the statements and in the
+registrations.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Answer(Protocol):
 
 
 def beside(file: str, *before: str) -> str:
-    """Return the statement in the .sql file beside a module, with the module's name, preceded by its shared parts."""
+    """Return the statement in the .sql file with a module's name, preceded by the files `before` in the same folder."""
     paths = (*map(Path(file).with_name, before), Path(file).with_suffix(".sql"))
     return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
@@ -81,9 +82,9 @@ class Sql:
             start), if any.
         is_stream: A function from options to whether the result is a stream (a bag of all results) rather than a table.
         values: A function from options and a statement's result to the values of its rows.
-        changed: A function from options to a function for each change of the result.
-        refusal: A function from options to the reason why there is no statement for them, or None.
-        reads_values: Whether the statement reads fields of values: then `arrivals` has the values as JSON text.
+        changed: A function from options to a function that converts each change of the result; None for no conversion.
+        refusal: A function from options to the reason why there is no statement for the options, or None.
+        reads_values: Whether the statement reads fields of values; if so, `arrivals` contains the values as JSON text.
     """
 
     statement: str

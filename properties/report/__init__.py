@@ -1,1 +1,1 @@
-"""Recordings and reports: their text and their files."""
+"""Reports as pages, text, JSON, JUnit XML and SARIF; results of mutation testing; recordings of witnesses."""

@@ -1,8 +1,8 @@
 """The content of a report as plain data: counts and verdicts of laws, and counterexamples.
 
-It is created from the check of an operator, a user's job or a specification, and written as HTML, text, JSON, JUnit XML
-and SARIF. It contains only counts of histories, except for counterexamples. Texts are unescaped, as users wrote them;
-the writers escape them.
+A report is created from checks of operators, users' jobs or specifications, and written as HTML, text, JSON, JUnit XML
+and SARIF. A report contains the counterexamples, but only the number of all other histories. Texts are unescaped, as
+users wrote them; the functions that write files escape the texts.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class DrawnArrival:
     Attributes:
         batch: Its batch, from 0.
         kind: A record, a table's tombstone, a clock advance, or a delivery of a message.
-        text: The text beside it.
+        text: The text beside the arrival's mark.
         time: Its event time; None without an event time.
-        clock: The clock when the arrival was judged; None if unknown.
-        remark: The reason why it doesn't count, such as `dropped: late`; empty if it counts.
+        clock: The clock's time at the arrival; None if unknown.
+        remark: The reason why the arrival has no effect, such as `dropped: late`; empty otherwise.
         number: The arrival's number, from 0.
     """
 
@@ -55,8 +55,8 @@ class Timeline:
         batches: The number of batches.
         clock: The name of the clock, such as `watermark`.
         last_clock: The clock at the end.
-        marked_batch: The first batch with different outcomes; None for the end.
-        marked_step: The first arrival with different outcomes, if known.
+        marked_batch: The first batch in which the outcomes differ; None for the end.
+        marked_step: The first arrival at which the outcomes differ, if known.
         unit: The unit of times: milliseconds, or microseconds since 1970.
         names: The name of each batch; if empty, batches are numbered from 0.
     """
@@ -82,7 +82,8 @@ class Vote:
     Attributes:
         witness: The witness.
         says: The vote in words, or the reason why the witness wasn't asked.
-        agrees: Whether it agrees with the expected outcome; None if it wasn't asked, or disagrees with both outcomes.
+        agrees: Whether the witness agrees with the expected outcome; None if the witness wasn't asked, or agrees with
+            both outcomes.
     """
 
     witness: str
@@ -97,7 +98,7 @@ class Found:
     Attributes:
         subject: The subject of the check, such as `session_windows, on Spark`.
         law: The broken law.
-        sentence: The reason in words: the law, the place of the violation, the expected and the actual outcome.
+        sentence: The violation in words: the law, the key and batch, the expected and the actual outcome.
         expected_by: The witness with the expected outcome.
         actual_by: The witness with the actual outcome.
         where: The place of the first difference, such as `key a, batch 0`.
@@ -105,10 +106,10 @@ class Found:
         compared: The expected and the actual outcome, side by side.
         votes: The vote of each witness.
         history: The whole history as a file.
-        original: The original history of a variant, as a file; empty if it isn't a variant.
+        original: The original history of a variant, as a file; empty if the history isn't a variant.
         test: The test to paste; empty if there is none.
-        unconfirmed: The reason why it isn't confirmed, if so.
-        path: The path of the saved counterexample; empty if it isn't saved.
+        unconfirmed: The reason why the counterexample isn't confirmed; empty if confirmed.
+        path: The path of the saved counterexample; empty if not saved.
         seed: The seed of the draw.
         file: The job's file; empty if unknown.
         line: The job's line in the file; None if unknown.
@@ -211,14 +212,14 @@ def content_of(
     command: str = "",
     ended: str = "",
 ) -> Content:
-    """Return a report of checks, which conforms only if all checks do.
+    """Return a report of checks, which conforms only if all checks conform.
 
     Args:
         checks: The checks.
         found: Their counterexamples.
         charts: The counterexamples of specifications.
         command: The command that repeats the checks; empty if there is none.
-        ended: The reason why the checks ended early, in words; empty if they didn't.
+        ended: The reason why the checks ended early, in words; empty if all checks ended normally.
     """
     verdicts = {check.verdict for check in checks}
     verdict: VerdictName = "conforms" if verdicts == {"conforms"} else "inconclusive"

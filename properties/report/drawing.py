@@ -23,7 +23,7 @@ FIRST, AROUND, LAST = 26, 26, 10
 MOST_CHARACTERS = 30
 """The largest number of characters of a record beside its mark; the mark's title contains the whole record."""
 LEFT, RIGHT, TOP = 132, 780, 46
-"""The left and right end of the axis of event time, and its height, in pixels."""
+"""The left end, right end and vertical position of the axis of event time, in pixels."""
 PLOT = RIGHT - LEFT - 190
 """The width of the axis, with room for a text at its right end, in pixels."""
 ROW, CUT = 26, 24
@@ -53,8 +53,8 @@ def drawn(timeline: Timeline, name: str, title: str) -> Markup:
 
     Args:
         timeline: The history.
-        name: The prefix of its ids, unique in the page.
-        title: Its title, for people who can't see it.
+        name: The prefix of the element's ids, unique in the page.
+        title: The title of the drawing, for screen readers.
     """
     lines = _laid_out(timeline)
     scale = _Scale(_times(timeline, lines), timeline.unit)
@@ -84,7 +84,7 @@ def drawn(timeline: Timeline, name: str, title: str) -> Markup:
 
 
 def spoken(timeline: Timeline, lines: Sequence[_Line]) -> str:
-    """Return the drawing as text."""
+    """Return the drawing as text, for screen readers."""
     said = []
     for line in lines:
         if line.left_out:
@@ -145,7 +145,7 @@ def _laid_out(timeline: Timeline) -> list[_Line]:
 
 
 def _bands(lines: Sequence[_Line]) -> list[dict[str, Any]]:
-    """Return the top and bottom of each batch, as far as it is drawn."""
+    """Return the top and the height of each drawn batch."""
     bands: list[dict[str, Any]] = []
     for line in lines:
         if line.batch is not None:
@@ -162,7 +162,7 @@ def _times(timeline: Timeline, lines: Sequence[_Line]) -> list[int]:
 
 
 class _Scale:
-    """Return the position of a time: to scale if that is readable, otherwise in order."""
+    """The horizontal position of each time: to scale if readable, otherwise at equal distances."""
 
     def __init__(self, times: Sequence[int], unit: Unit) -> None:
         self.times, self.unit = times, unit
@@ -187,7 +187,7 @@ class _Scale:
 
 
 def _marks(step: DrawnArrival, scale: _Scale, y: float, timeline: Timeline) -> dict[str, Any]:
-    """Return the mark of an arrival, and its text on the side where there is room."""
+    """Return the position of an arrival's mark, and its text with the side that has room for the text."""
     at = step.time if step.time is not None else step.clock
     x = LEFT + 14 if at is None else scale.at[at]
     text = shortened(step.text)

@@ -21,7 +21,7 @@ _MARKDOWN = re.compile(r"[^\w \-.,;:()/+='∅≠✓✗…?]")
 
 
 def announce(content: Content, environment: Mapping[str, str] = os.environ) -> list[str]:
-    """Append to the job's summary, if GitHub runs it, and return the annotations to print.
+    """Append to the summary of the GitHub job, if there is one, and return the annotations to print.
 
     Args:
         content: The report.

@@ -37,7 +37,7 @@ class Worth(NamedTuple):
         law: Its name.
         kills: The number of mutants that it kills.
         alone: The names of mutants that no other law kills.
-        why: These mutants, or the reason why the law is checked without any.
+        why: The mutants of `alone` as text, or the reason why the law is checked although `alone` is empty.
     """
 
     law: str
@@ -47,7 +47,7 @@ class Worth(NamedTuple):
 
 
 def worth_of_laws(kills: Sequence[Kill]) -> list[Worth]:
-    """Count the mutants that each law kills, for laws that judged any, and list those that no other law kills."""
+    """Count the mutants that each law kills, and list the mutants that no other law kills."""
     rows = []
     for law in _judging(kills):
         alone = [kill.mutant.name for kill in kills if [*kill.laws] == [law]]
@@ -73,10 +73,10 @@ class Rare(NamedTuple):
 
     Attributes:
         kill: Its result.
-        law: The law that would kill it in the most histories.
+        law: The law that would kill the mutant in the most histories.
         histories: The number of killing histories in a check of the default size.
-        of: The number of histories that such a check draws for the operator.
-        needed: The number of histories of a check in which enough histories kill it.
+        of: The number of histories that a check of the default size draws for the operator.
+        needed: The number of histories of a check in which enough histories kill the mutant.
         options: The rare option values that all killing histories share.
     """
 
@@ -103,7 +103,7 @@ def rare(kills: Sequence[Kill], seed: int = 0) -> list[Rare]:
     """Return the mutants that a check of the default size would kill in too few histories.
 
     The estimate uses the share of drawn histories that violated a law. If a check judges a law on a smaller share of
-    them than mutation testing does, that share counts.
+    histories than mutation testing does, the estimate is reduced accordingly.
 
     Args:
         kills: The results of an operator's mutants.
@@ -171,7 +171,7 @@ def seldom_drawn(kill: Kill, law: str, definitions: Sequence[Options]) -> list[s
 
 
 def _values(registration: Registration, options: Options) -> set[str]:
-    """Return the goals that option values meet, including defaults, without pairs of values."""
+    """Return the goals that option values cover, including defaults, without pairs of values."""
     goals = met_by(registration, options)
     return {goal for goal in goals if " with " not in goal and not goal.endswith(" left out")}
 
@@ -187,8 +187,7 @@ def _survived(kill: Kill) -> str:
     reasons = "".join(f"; {mutant.operator} isn't asked {law}: {reason}" for law, reason in unasked.items())
     if not kill.drawn:
         return f"survived: {mutant.name}: no history was judged{reasons}"
-    # By the rule of three: with probability 0.05, this many histories miss a bug that a larger share of histories
-    # shows.
+    # Rule of three: if more than one in `share` histories showed the bug, all would miss it with probability < 0.05.
     share = max(1, kill.drawn // 3)
     histories = max(DEFAULT_HISTORIES, 10 * kill.drawn)
     return (

@@ -32,9 +32,9 @@ from .writing import require_folder, write_content
 JobOutcome: TypeAlias = JobReport | CheckFailed | StreamproofError | NotFinished
 """The values that checks of jobs, such as `check_job`, return or raise; or an unfinished check."""
 ASKED = ("reference", "duckdb", "protocol")
-"""The witnesses that are asked while a report is written; all other witnesses need a JVM."""
+"""The witnesses that vote while a report is written; all other witnesses need a JVM."""
 NAMES = {"the reference": "reference", "Spark": "spark", "Spark's own operator": "spark-native", "DuckDB": "duckdb"}
-"""The names of witnesses in counterexamples that differ from those on the command line."""
+"""The names of witnesses on the command line, by a different name in counterexamples."""
 
 
 @checked
@@ -45,7 +45,7 @@ def write_report(folder: str | Path, *outcomes: JobOutcome, ended: str = "") -> 
         folder: The folder to write to; an existing report is replaced.
         outcomes: The results of `check_job`, `invariants`, `upgrade` and `replay`, or the `Violated`, `UpgradeRefused`,
             `Inconclusive`, `BadInput` or other `StreamproofError` that they raised.
-        ended: The reason why the checks ended early, in words; empty if they didn't.
+        ended: The reason why the checks ended early, in words; empty if all checks ended normally.
 
     Returns:
         The path of the page.
@@ -59,7 +59,7 @@ def write_report(folder: str | Path, *outcomes: JobOutcome, ended: str = "") -> 
 
 
 def the_rest(ended: str) -> list[JobOutcome]:
-    """Return the outcome of unreached checks, for a reason in words; nothing without a reason."""
+    """Return an outcome for the checks that didn't run, with the reason in words; empty without a reason."""
     return [NotFinished("the rest", ended)] if ended else []
 
 
@@ -67,9 +67,9 @@ def content(outcomes: Sequence[Report | JobOutcome], command: str = "", ended: s
     """Create the content of a report from the outcomes of checks.
 
     Args:
-        outcomes: The reports of the gate, complete or partial; the results or errors of checks of jobs.
+        outcomes: Complete or partial reports of operators' checks, and results or errors of jobs' checks.
         command: The command that repeats the checks.
-        ended: The reason why the gate ended early, in words; empty if it didn't.
+        ended: The reason why the checks ended early, in words; empty if all checks ended normally.
 
     Raises:
         BadInput: An outcome has another type.
@@ -99,13 +99,13 @@ def counterexample_found(
     path: str = "",
     ask: bool = True,
 ) -> Found:
-    """Return a counterexample in the form of the report.
+    """Convert a counterexample to a counterexample of a report.
 
     Args:
         counterexample: The counterexample.
         subject: The subject of the check.
-        path: The path of the saved counterexample; empty if it isn't saved.
-        ask: Whether to ask the uninvolved witnesses for their results.
+        path: The path of the saved counterexample; empty if not saved.
+        ask: Whether to run the history on other witnesses too, for their votes.
     """
     (expected_by, expected), (actual_by, actual) = counterexample.expected, counterexample.actual
     first, history = counterexample.difference, counterexample.history_text
@@ -132,7 +132,7 @@ def counterexample_found(
             arrivals=_arrivals(history),
             rows=[replace(one, row=json_row(one.row)) for one in counterexample.rows],
         )
-    # For a variant, the original's outcome may be expected, with other arrivals.
+    # For a variant, the expected outcome may be the original's, which has other arrivals.
     of_history = expected if expected_by == REFERENCE and counterexample.original is None else None
     by_arrival = Grain.BATCH not in (expected.grain, actual.grain)
     step = "at the end" if when is None else f"{'arrival' if by_arrival else 'batch'} {when}"
@@ -166,7 +166,7 @@ def _sides(expected_by: str, actual_by: str) -> list[Vote]:
 
 
 def _rows_compared(counterexample: Counterexample[JobHistory]) -> list[ComparedLine]:
-    """Return the rows of each batch, side by side: first the rows on both sides, then the rows on one side."""
+    """Return the rows of each batch, side by side: first rows that are expected and emitted, then all other rows."""
     compared: list[ComparedLine] = []
     for when, group in groupby(counterexample.rows, lambda row: row.when):
         rows = [(row.side, shown_row(row.row)) for row in group]
@@ -179,7 +179,7 @@ def _rows_compared(counterexample: Counterexample[JobHistory]) -> list[ComparedL
 
 
 def _votes(counterexample: Counterexample[History], ask: bool) -> list[Vote]:
-    """Return the votes of the uninvolved witnesses; witnesses without a JVM are asked now, if any are."""
+    """Return the votes of the other witnesses; if `ask`, witnesses without a JVM run the history now."""
     (expected_by, expected), (actual_by, actual) = counterexample.expected, counterexample.actual
     taken = {NAMES.get(name, name) for name in (expected_by, actual_by)}
     # A broker plays only one operator, and its output is random.

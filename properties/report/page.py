@@ -100,7 +100,7 @@ def records_of(found: Found) -> str:
 
 
 def _files(found: Found) -> list[tuple[str, str]]:
-    """Return the files of a counterexample; only parts of long files."""
+    """Return the title and the text of each file of a counterexample; long texts are shortened."""
     files = [
         ("The history, as a file", found.history),
         ("The original history of this variant", found.original),

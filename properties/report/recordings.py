@@ -1,8 +1,8 @@
-"""Recorded answers of a witness to histories, in files, and their comparison with a witness's answers today.
+"""Record a witness's outcomes of histories in files, and compare a witness's outcomes with recorded outcomes.
 
-So the reference is checked against the real Kafka Streams on machines without Kafka, and a user's witness against its
-earlier answers. A file is JSON Lines, one line per operator and definition. Each line contains a history file's text,
-the witness, its grain, the seed of the history, and the answer in the format of `streamproof run`.
+Recordings check the reference against the real Kafka Streams on machines without Kafka, and a user's witness against
+its earlier outcomes. A file is JSON Lines, one line per operator and definition. Each line contains a history file's
+text, the witness, its grain, the seed of the history, and the outcome in the format of `streamproof run`.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ ARRIVALS = 12  # per recorded history: enough for every coverage goal, and still
 
 @dataclass
 class ComparedRecording:
-    """The comparison of today's answers with recorded answers.
+    """The comparison of a witness's outcomes with recorded outcomes.
 
     Attributes:
         histories: The number of compared histories.
-        mismatches: The histories with differences, with today's outcome and the recorded outcome.
+        mismatches: The histories with differences: the history, the differences, the new outcome and the recorded
+            outcome.
         divergences: The number of histories that each named divergence of Kafka Streams explains.
     """
 
@@ -47,7 +48,7 @@ class ComparedRecording:
 
 
 def drawn(operator: str, count: int, seed: int, clock: str, refused: Callable[[History], str | None]) -> dict[str, Any]:
-    """Draw histories that a witness accepts, by the name of their definition: `count` in total, evenly distributed.
+    """Draw `count` histories that a witness accepts, evenly distributed over profiles; return them by profile.
 
     Args:
         operator: The operator's name.
@@ -68,7 +69,7 @@ def drawn(operator: str, count: int, seed: int, clock: str, refused: Callable[[H
 
 
 def recording(on: str, histories: Sequence[History], outcomes: Sequence[Outcome], seed: int | None = None) -> str:
-    """Return answers as the text of a recording.
+    """Return outcomes as the text of a recording.
 
     Args:
         on: The name of the witness.
@@ -81,7 +82,7 @@ def recording(on: str, histories: Sequence[History], outcomes: Sequence[Outcome]
         lines_of = outcome.table_lines() if outcome.grain is Grain.END else outcome.to_lines()
         answer = [{name: value for name, value in line.items() if name != "history"} for line in lines_of]
         for line, entry in zip(answer, outcome.entries, strict=False):
-            line.setdefault("key", entry.output.key)  # a dropped record's value, which `run` doesn't print by arrival
+            line.setdefault("key", entry.output.key)  # a dropped record's key, which `run` doesn't print by arrival
         content = {"name": history.name, "on": on, "grain": outcome.grain.name.lower(), "history": history.to_text()}
         of_seed = {} if seed is None else {"seed": seed}
         lines.append(json.dumps({**content, **of_seed, "answer": answer}, ensure_ascii=False) + "\n")
@@ -130,7 +131,7 @@ def refuse_others(recordings: Mapping[Path, str], seed: int) -> list[Path]:
 
 
 def _without_seed(text: str) -> str:
-    """Return the text in the form of an earlier version."""
+    """Return a recording's text without seeds, as an earlier version wrote it."""
     contents = [json.loads(line) for line in text.split("\n") if line]
     for content in contents:
         content.pop("seed", None)
@@ -148,7 +149,7 @@ def _named(path: Path) -> str:
 
 
 def recorded(path: Path) -> Iterator[tuple[str, History, Outcome]]:
-    """Read the answers in a file: the witness, the history, and the witness's answer.
+    """Read a recording; yield for each line the witness, the history and the witness's outcome.
 
     Raises:
         BadInput: The file is unreadable, or a line isn't part of a recording; the message names the file, the line and
@@ -184,7 +185,7 @@ _KINDS = {str: "a string", int: "a whole number", list: "a list", dict: "an obje
 
 @dataclass
 class _Recorded:
-    """Reads a line of a recording; `source` is its name in messages."""
+    """Reads a line of a recording; `source` is the line's name in messages."""
 
     source: str
     content: dict[str, Any]
@@ -263,13 +264,13 @@ def _is(value: Any, kind: type) -> bool:
 def compare_recorded(
     paths: Sequence[Path], evaluate: Callable[[Sequence[History]], list[Outcome]]
 ) -> ComparedRecording:
-    """Compare a witness's answers to all recorded histories with the recorded answers.
+    """Compare a witness's outcomes of all recorded histories with the recorded outcomes.
 
     Raises:
         BadInput: A file isn't a recording, or the witness refuses a history.
     """
     comparison = ComparedRecording()
-    for of_file in [list(recorded(path)) for path in paths]:  # all files are read before a witness is asked
+    for of_file in [list(recorded(path)) for path in paths]:  # read all files before the witness runs
         answers = evaluate([history for _, history, _ in of_file])
         for (on, history, before), now in zip(of_file, answers, strict=True):
             comparison.histories += 1

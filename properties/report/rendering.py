@@ -1,4 +1,4 @@
-"""Fill the templates of reports: users' texts are escaped, and invisible characters shown."""
+"""Fill the templates of reports; users' texts and invisible characters are escaped."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from ..outcomes.outcomes import Grain, Outcome
 from .content import DrawnArrival, StepKind, Timeline
 
 MOST_LINES = 200
-"""The largest number of lines of a history for which a report asks a witness; DuckDB needs seconds for more."""
+"""The largest number of lines of a history that a report runs on a witness; DuckDB needs seconds for more lines."""
 
 
 def timeline_of(history: History, when: int | None, by_arrival: bool, expected: Outcome | None = None) -> Timeline:
@@ -27,9 +27,9 @@ def timeline_of(history: History, when: int | None, by_arrival: bool, expected: 
 
     Args:
         history: The history.
-        when: The first batch, or arrival, with different outcomes; None for the end.
-        by_arrival: Whether `at` is an arrival.
-        expected: The expected outcome, by arrival, which contains dropped records. Without it, the reference is asked.
+        when: The first batch or arrival at which the outcomes differ; None for the end.
+        by_arrival: Whether `when` is an arrival.
+        expected: The expected outcome, by arrival, with dropped records; by default the reference's outcome.
     """
     dropped = {
         arrival: f"dropped: {output.reason}"
@@ -67,14 +67,14 @@ def _by_arrival(history: History, expected: Outcome | None) -> Sequence[Entry]:
 
 
 def _moves(line: ClockAdvance | Record, history: History, remark: str) -> bool:
-    """Return whether a line moves the clock; a record that is dropped unread, such as one without a key, doesn't."""
+    """Return whether a line moves the clock; a record that is dropped for a null key or by a filter doesn't."""
     if isinstance(line, ClockAdvance):
         return True
     return remark != "dropped: filtered" and (line.key is not None or history.options.get("null_key") == "keep")
 
 
 def _drawn(line: Line) -> tuple[StepKind, str]:
-    """Return the kind of a line, and the text beside it."""
+    """Return the kind of a line, and the text beside the line's mark."""
     match line:
         case Record():
             of = "" if line.input == "events" else f"{line.input}: "

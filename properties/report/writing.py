@@ -22,11 +22,11 @@ FORMAT = 1
 
 
 class ReportFormat(NamedTuple):
-    """The way of writing a file of a report.
+    """The format of a file of a report.
 
     Attributes:
         text: Returns the text of the file.
-        mark: A part of its first 200 characters that identifies streamproof's own files, which may be replaced.
+        mark: A text within the first 200 characters that identifies streamproof's own files, which may be replaced.
     """
 
     text: Callable[[Content], str]
@@ -50,7 +50,7 @@ FORMATS = {
     "junit.xml": ReportFormat(junit, '<testsuites name="streamproof"'),
     "report.sarif": ReportFormat(sarif, '"name": "streamproof"'),
 }
-"""The files of a report by name; a new format is one more line."""
+"""The formats of a report's files, by file name."""
 
 
 def write_content(folder: Path, content: Content) -> Path:

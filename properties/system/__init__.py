@@ -1,1 +1,1 @@
-"""Parts unrelated to streams: files, signals, consoles, work folders."""
+"""Modules that don't depend on streams: files, locks, signals, standard streams, work folders, installed software."""

@@ -1,4 +1,4 @@
-"""Check users' arguments against the types in a signature before they are used."""
+"""Check users' arguments against the types in a function's signature."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 def checked(callee: _Callee) -> _Callee:
     """Make a function, or a dataclass, refuse arguments of types other than in its signature.
 
-    Its errors escape invisible characters, because names of inputs, columns, functions and files are the user's. Types
-    that are imported only for type checkers are unknown here, so any value passes. So does any value of a variadic
-    argument, unless it is declared as `**given: Unpack[…]`.
+    Error messages escape invisible characters, because the user chooses the names of inputs, columns, functions and
+    files. A value passes unchecked if its type is imported only for type checkers, or if its argument is variadic
+    (except for `**given: Unpack[…]`).
     """
     if isinstance(callee, type):
         callee.__init__ = checked(callee.__init__)  # type: ignore[misc]
@@ -100,7 +100,7 @@ def defaults_of(keys: Any) -> dict[str, Any]:
 
 
 def _from_users_code(error: BaseException | None) -> BaseException | None:
-    """Return an error with its traceback from the user's first line on; None for Spark's, or without such a line."""
+    """Return an error with the traceback from the user's first line on; None for Spark's errors, or without one."""
     if type(error).__module__.startswith("pyspark."):
         return None  # Spark's message already contains its reason and the line
     at = None if error is None else error.__traceback__
@@ -110,7 +110,7 @@ def _from_users_code(error: BaseException | None) -> BaseException | None:
 
 
 class _Names(dict[str, Any]):
-    """Return the names of a module; a name that is imported only for type checkers stands for any type."""
+    """The names of a module; a missing name, such as an import only for type checkers, is `Any`."""
 
     def __missing__(self, name: str) -> Any:
         return getattr(builtins, name, Any)

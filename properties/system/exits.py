@@ -1,4 +1,4 @@
-"""Convert an exit by the user's code to a message; otherwise the caller would end silently."""
+"""Convert an exit of the program by the user's code to an error, because streamproof would end silently."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _refusing: Counter[tuple[int, int]] = Counter()
 
 @contextlib.contextmanager
 def without_exit(where: str) -> Iterator[None]:
-    """Refuse code that ends the program within the block, by `sys.exit` or `os._exit`; other threads may end it.
+    """Refuse code that ends the program within the block, by `sys.exit` or `os._exit`, in this thread.
 
-    A process that the code forks ends at the end of the block: only the first process continues.
+    A process that the code forks ends at the end of the block: only the original process continues.
 
     Args:
         where: The code's name in messages, such as a function with its file and line.

@@ -1,6 +1,7 @@
 """Files that are written completely or not at all: under a temporary name first, and renamed once complete.
 
-The writer locks the file until then. The next process that writes there removes the files of killed processes.
+The writing process locks the temporary file. The next process that writes into the folder removes the temporary files
+of killed processes.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ def whole_file(path: Path) -> Iterator[TextIO]:
     """Open a text file that replaces `path` when the block ends; readers see the old file or the new.
 
     Missing folders are created. If the block fails or is interrupted, for example on a full disk, its temporary file is
-    removed, and `path` stays unchanged. If the process is killed, the next write there removes that file. Links are
-    followed; pipes and devices are written directly.
+    removed, and `path` stays unchanged. If the process is killed, the next write into the folder removes the temporary
+    file. Links are followed; pipes and devices are written directly.
 
     Raises:
         OSError: The file can't be written.
@@ -43,7 +44,7 @@ def whole_file(path: Path) -> Iterator[TextIO]:
         with _held(hidden) as file:
             yield file
             file.flush()
-            hidden.replace(path)  # while it is locked, no other process removes it
+            hidden.replace(path)  # while the file is locked, no other process removes it
     except BaseException:
         with contextlib.suppress(OSError):
             hidden.unlink()
@@ -51,7 +52,7 @@ def whole_file(path: Path) -> Iterator[TextIO]:
 
 
 def _held(path: Path) -> TextIO:
-    """Create a file and lock it; another process may remove it before it is locked."""
+    """Create and lock a file; try again if another process removes the file before the lock."""
     while True:
         file = path.open("x", encoding="utf-8")
         hold(file.fileno())

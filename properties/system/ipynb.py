@@ -25,8 +25,8 @@ class NotebookLine(int):
     """A line's number in a notebook's text; messages show its number within the cell.
 
     Attributes:
-        cell: The number of its cell among the code cells.
-        first: The number of the first line of its cell.
+        cell: The number of the line's cell among the code cells.
+        first: The number of the first line of the line's cell.
     """
 
     cell: int
@@ -39,7 +39,7 @@ class NotebookLine(int):
         return line
 
     def __getnewargs__(self) -> tuple[int, int, int]:  # type: ignore[override]
-        """Return the arguments from which a copy is made."""
+        """Return the arguments of `__new__`, for copies."""
         return int(self), self.cell, self.first
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ def text_of_notebook(path: Path) -> str:
 
 
 def line_in(file: str, number: int) -> int:
-    """Return a line of a script; in a notebook, with its cell."""
+    """Return the number of a line of a script; in a notebook, a `NotebookLine`."""
     path = Path(file)
     if path.suffix != SUFFIX or number < 1 or not path.is_file():
         return number
@@ -127,7 +127,7 @@ def source_of(path: Path) -> str:
 
     Raises:
         SyntaxError: The encoding is unknown, or the file doesn't match it.
-        BadInput: It isn't a Python notebook.
+        BadInput: The file isn't a Python notebook.
     """
     if path.suffix == SUFFIX:
         return text_of_notebook(path)

@@ -1,4 +1,4 @@
-"""Locks on files and folders: a process keeps a lock for its whole life, so an unlocked file has no owner."""
+"""Locks on files and folders: a process keeps a lock for its whole life, so an unlocked file has no living owner."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def hold(descriptor: int, wait: bool = True) -> bool:
 
 
 def remove_unless_held(path: Path, by: Path | None = None) -> None:
-    """Remove a file or folder that no process has locked; it stays if it is locked, or can't be locked or removed.
+    """Remove a file or folder that no process has locked; do nothing if locking or removing fails.
 
     Args:
         path: The file or folder. Links, pipes and devices are neither followed nor removed.

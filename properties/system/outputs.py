@@ -1,4 +1,4 @@
-"""The files that a command writes: without `--force`, only files of streamproof are replaced."""
+"""The files that commands write: without `--force`, a command replaces only files that streamproof created."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ...reference.core.errors import BadInput
 
 _LOOKED_AT = 1 << 12
-"""The number of characters that identify a chart or a line of JSON."""
+"""The number of characters to read to recognize a file that streamproof created."""
 
 
 class OutputKind(NamedTuple):
@@ -29,7 +29,7 @@ class OutputKind(NamedTuple):
 
 
 def require_replaceable(path: Path, kind: OutputKind, force: bool) -> None:
-    """Before a run, refuse a file that isn't writable, or that streamproof didn't create.
+    """Refuse an output file that isn't writable, or that streamproof didn't create, before a run.
 
     Args:
         path: The file.

@@ -26,7 +26,7 @@ class Heartbeat:
         self.step, self.since, self.shown = "", clock(), clock()
 
     def take(self, step: str) -> None:
-        """Start a step, and show it if a line is due."""
+        """Start a step, and show the step if a line is due."""
         with self.lock:
             self.step, self.since = step, self.clock()
         self.beat()
@@ -46,7 +46,7 @@ class Heartbeat:
 
 
 class _Telling:
-    """A heartbeat, and the thread that runs it from the first step on."""
+    """A heartbeat, and the thread that runs the heartbeat from the first step on."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self.heartbeat, self.ended = Heartbeat(show), threading.Event()

@@ -1,4 +1,4 @@
-"""The memory and disk space that are free for Spark, and its minimum; the time that this process and others take."""
+"""The memory and disk space that are free for Spark, the minimum that Spark needs, and the CPU time of processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 LEAST_MEMORY_GB, ENOUGH_MEMORY_GB = 1.0, 4.0
 LEAST_DISK_GB, ENOUGH_DISK_GB = 0.2, 2.0
-"""Below the minimum, Spark's JVM dies or its disk fills during a check; above it, neither was ever observed."""
+"""With less than `LEAST…`, Spark's JVM dies or the disk fills during a check; with `ENOUGH…`, neither was observed."""
 
 
 def too_small(folders: Mapping[str, Path], root: Path = Path("/")) -> str | None:
@@ -48,7 +48,8 @@ def free_disk(folder: Path) -> float | None:
 def free_memory(root: Path = Path("/")) -> float | None:
     """Return the memory (GB), including swap, that processes may still use; None if unknown.
 
-    This is Linux's figure for the machine, or the limit of a control group (such as a container's) if smaller.
+    The value is Linux's estimate for the machine, or the rest of a control group's limit (such as a container's) if
+    smaller.
 
     Sources: proc_meminfo(5), and https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files
     """

@@ -46,7 +46,7 @@ def _silence_threads() -> None:
 
 
 def on_signal(end: Callable[[], None]) -> None:
-    """Call `end` when a signal arrives; it must neither wait nor take a lock."""
+    """Call `end` when a signal arrives; `end` must neither wait nor take a lock."""
     _ends.append(end)
 
 

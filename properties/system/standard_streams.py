@@ -1,7 +1,7 @@
 """Prepare standard output and error for use, even if they are closed, full, or a pipe without a reader.
 
-A result that can't be written to standard output was not reported, which is an error. A message that can't be written
-to standard error is lost without an error.
+It is an error if a result can't be written to standard output. A message that can't be written to standard error is
+lost without an error.
 """
 
 from __future__ import annotations
@@ -51,13 +51,11 @@ def prepare_streams() -> None:
 def output_alone() -> Iterator[Callable[[str], None]]:
     """Reserve standard output for one text: all other output, also of started processes, goes to standard error.
 
-    Yields:
-        Return a function that takes the text, which is written at the end of the block; the last of several texts
-        counts.
+    Yields: A function that takes the text. The text is written at the end of the block; of several texts, the last.
     """
     output, texts, kept = sys.stdout, [""], None
     output.flush()
-    with suppress(OSError, ValueError):  # within another program it may not be a file
+    with suppress(OSError, ValueError):  # standard output may not be a file
         descriptor, messages = output.fileno(), sys.stderr.fileno()
         kept = os.dup(descriptor)
         os.dup2(messages, descriptor)

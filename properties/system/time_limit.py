@@ -12,7 +12,7 @@ _end = math.inf
 
 @contextlib.contextmanager
 def within_seconds(seconds: float) -> Iterator[None]:
-    """Limit the block to this many seconds, or to the time left of an outer limit."""
+    """Limit the block to a number of seconds, or to the time left of an outer limit."""
     global _end
     before, _end = _end, min(_end, time.monotonic() + seconds)
     try:

@@ -66,7 +66,7 @@ def first_line(text: object) -> str:
 
 
 def text_of(shown: object) -> str:
-    """Return an object as text; if an error's message can't be created, the error that explains this."""
+    """Return an object as text; if its `str` raises, a text that names the error."""
     try:
         return str(shown)
     except Exception as error:

@@ -1,8 +1,7 @@
 """The folder of a process's temporary files, and the removal of dead processes' folders.
 
-Each process works in a separate folder, and keeps a lock on a file in it for its whole life. The process removes the
-folder when it ends. If that fails, the next process that works there removes it. Logs outlive their process by
-`LOG_DAYS`.
+Each process works in a separate folder, and keeps a lock on a file in this folder for its whole life. A process removes
+its folder when it ends. If that fails, the next process removes the folder. Logs stay for `LOG_DAYS`.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ def _made(shared: Path | None) -> _Own:
     while True:
         path = parent / f"{prefix}{os.getpid()}-{uuid.uuid4().hex[:6]}"
         path.mkdir(mode=0o700)
-        # Another process may remove it before it is locked.
+        # Another process may remove the folder before the lock.
         try:
             lock = os.open(path / _OWNER, os.O_RDWR | os.O_CREAT, 0o600)
         except FileNotFoundError:
@@ -141,7 +140,7 @@ def remove_own(*shared: Path | None) -> None:
 def sweep(shared: Path | None = None) -> None:
     """Remove the folders of dead processes, and this user's logs older than `LOG_DAYS`.
 
-    It removes only streamproof's files of this user: no links, no files that a living process has locked, and in a
+    Only streamproof's files of this user are removed: no links, no files that a living process has locked, and in a
     shared folder no files of another machine. Files that can't be removed stay.
     """
     with contextlib.suppress(OSError):
@@ -162,7 +161,7 @@ def _sweep_folder(path: Path) -> None:
         remove_unless_held(path, by=path / _OWNER)
     else:
         with contextlib.suppress(OSError):
-            path.rmdir()  # the process ended before it could lock it; a folder with other content isn't removed
+            path.rmdir()  # its process died before the lock; a folder that isn't empty stays
 
 
 def _sweep_log(path: Path) -> None:
@@ -181,7 +180,7 @@ def log_path(of: str) -> Path:
 
 
 def open_log(path: Path) -> BinaryIO:
-    """Open a new log, and lock it: it isn't removed while this process, or a process that inherits it, lives.
+    """Open and lock a new log: `sweep` keeps the log while this process, or a process that inherits the lock, lives.
 
     Raises:
         OSError: The log can't be written.

@@ -1,1 +1,3 @@
-"""For test suites: the check of a job against the reference of an operator, and its pytest fixture."""
+"""Functions for test suites: checks of operators, the pytest plugin for checks of jobs, and rechecks of
+counterexamples.
+"""

@@ -1,4 +1,4 @@
-"""The gate as a function: an operator, its reference first and then on Spark, with counterexamples in a folder."""
+"""The check of an operator as a function: first of its reference, then on Spark; counterexamples are saved."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ def check(
     all_laws: bool = False,
     progress: Callable[[str], None] = lambda step: None,
 ) -> list[Report]:
-    """Check an operator's reference and its Spark implementation by the laws that say something about each.
+    """Check the laws on an operator's reference, then on its Spark implementation.
 
     Args:
         operator: The operator's name.
-        histories: The number of histories to draw for each part.
+        histories: The number of histories to draw for the reference, and for Spark.
         seed: The seed of the draws.
-        folder: The folder where counterexamples are saved; those already there are replayed first.
+        folder: The folder where counterexamples are saved; counterexamples already in the folder are replayed first.
         mutant: The name of a mutant to check on Spark instead of the operator.
-        only: `reference` or `spark`, to check that part alone.
-        all_laws: Whether Spark is asked the laws too that are asked of the reference otherwise; it takes longer.
+        only: `reference` or `spark`, to check only the reference or only Spark.
+        all_laws: Whether to check on Spark also the laws that are otherwise checked only on the reference; this takes
+            longer.
         progress: A function that is called with the name of each step before it starts.
 
-    Returns:
-        The report of each part; its `verdict` says how the check ended.
+    Returns: The report of the reference and the report of Spark, each with a `verdict`.
 
     Raises:
-        BadInput: There is no such operator or mutant, or a saved counterexample can't be read.
+        BadInput: No operator or mutant has the given name, or a saved counterexample can't be read.
         MissingTool: PySpark is too old for the operators.
         StreamproofError: Spark couldn't be started, or a query failed.
     """

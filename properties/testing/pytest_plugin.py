@@ -1,4 +1,4 @@
-"""The fixtures of pytest suites, such as `spark` and `check_job`, and the options that they heed."""
+"""The pytest plugin: fixtures such as `spark` and `check_job`, and their options on the command line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROFILES: Mapping[str, Mapping[str, float]] = {
     "default": {},
     "thorough": {"histories": 2000, "seconds": 900},
 }
-"""The options that each profile gives a check without options of its own."""
+"""The options of each profile, for checks that don't set these options."""
 PROFILE = "streamproof_profile"
 OPTIONS: Sequence[tuple[str, type, str, str]] = (
     ("histories", int, "N", "Histories of each check, whatever the test says."),
@@ -54,14 +54,14 @@ OPTIONS: Sequence[tuple[str, type, str, str]] = (
 )
 """The options besides the profile: name, type, metavar and help."""
 OUTCOMES = pytest.StashKey[list[tuple[str, Any]]]()
-"""By the test: what each check of a job has returned or raised."""
+"""The result or exception of each check of a job, with the node id of the test."""
 STDERR = pytest.StashKey[int]()
-"""A descriptor of the standard error that isn't captured."""
+"""A descriptor of standard error that pytest doesn't capture."""
 FIXTURES = ("check_job", "invariants", "upgrade")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let a suite say how much is checked, and where its jobs run, as the command line of streamproof does."""
+    """Add the options of the command line: how much is checked, and on which Spark the jobs run."""
     group = parser.getgroup("streamproof", "streamproof: how jobs are checked, and where they run")
     group.addoption(
         "--streamproof-profile",
@@ -81,7 +81,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests() -> None:
-    """Let conftest.py and the tests' modules declare functions for Spark Connect, where SPARK_REMOTE asks for that."""
+    """Prepare Spark Connect before conftest.py and the tests' modules are imported, if SPARK_REMOTE is set."""
     if "SPARK_REMOTE" in os.environ:
         from ..witnesses.spark.platform import connect
 
@@ -89,12 +89,12 @@ def pytest_load_initial_conftests() -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a profile that there isn't, and a folder that can't be written, before any test runs."""
+    """Refuse an unknown profile, and a report folder that isn't writable, before any test runs."""
     if config.getini(PROFILE) not in PROFILES:
         raise pytest.UsageError(f"{PROFILE} is {config.getini(PROFILE)!r}: use one of {', '.join(PROFILES)}")
     config.stash[OUTCOMES] = []
-    with suppress(OSError, ValueError, AttributeError):  # within another program it may be no file
-        config.stash[STDERR] = os.dup(sys.stderr.fileno())  # as it is before a test's output is captured
+    with suppress(OSError, ValueError, AttributeError):  # standard error may not be a file
+        config.stash[STDERR] = os.dup(sys.stderr.fileno())  # before pytest captures the tests' output
     folder = _report_folder(config)
     if folder is not None:
         from ...reference.core.errors import BadInput
@@ -107,7 +107,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Close what progress is shown on."""
+    """Close the descriptor to which progress is written."""
     if STDERR in config.stash:
         os.close(config.stash[STDERR])
         del config.stash[STDERR]
@@ -115,7 +115,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Show what the checks of a test are doing, a line each ten seconds, however much is captured."""
+    """Show the progress of a test's checks, one line every ten seconds, even if pytest captures output."""
     descriptor = item.config.stash.get(STDERR, None)
     if descriptor is None:
         return (yield)
@@ -129,7 +129,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-    """Note a test that fails otherwise than by a verdict of a check: its report isn't to say *conforms*."""
+    """Record a test that fails without a check's verdict, so that the report doesn't conform."""
     if call.excinfo is None or call.when == "teardown" or _report_folder(item.config) is None:
         return
     raised, outcomes = call.excinfo.value, item.config.stash[OUTCOMES]
@@ -138,7 +138,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     from ...reference.core.errors import StreamproofError
     from ..checking.jobs.verdicts import CheckFailed, NotFinished
 
-    if isinstance(raised, CheckFailed):  # of the functions that aren't fixtures
+    if isinstance(raised, CheckFailed):  # raised by a function that isn't a fixture
         outcomes.append((item.nodeid, raised))
     elif isinstance(raised, StreamproofError) or {*FIXTURES} & {*getattr(item, "fixturenames", ())}:
         said = f"{type(raised).__name__}: {raised}"
@@ -147,7 +147,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Write the report, where one is asked for; an interrupted run's too, and in place of an earlier run's."""
+    """Write the report, if requested, also after an interrupted run; an earlier run's report is replaced."""
     folder, outcomes = _report_folder(session.config), session.config.stash[OUTCOMES]
     if folder is None or not (outcomes or (folder / "report.html").exists()):
         return
@@ -160,7 +160,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """With -v, say what each check that found no difference has shown and didn't check; name the report."""
+    """Print the path of the report and, with -v, the report of each check that conforms."""
     outcomes = config.stash[OUTCOMES]
     if outcomes and (terminalreporter.verbosity > 0 or config.getoption("--streamproof-mutants")):
         terminalreporter.section("streamproof")
@@ -180,7 +180,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(scope="session")
 def spark(pytestconfig: pytest.Config) -> SparkSession:
-    """The Spark session that jobs are checked in; a fixture `spark` of the suite's own takes its place."""
+    """Return the Spark session for checks of jobs; a suite can define its own fixture `spark` instead."""
     with needing_spark():
         from ..witnesses.spark.session import session_of_jobs
 
@@ -189,7 +189,7 @@ def spark(pytestconfig: pytest.Config) -> SparkSession:
 
 @pytest.fixture(scope="session")
 def check_job(pytestconfig: pytest.Config) -> Callable[..., Any]:
-    """`streamproof.check_job`, which saves the counterexamples of each test in a folder of that test's own."""
+    """Return `streamproof.check_job`, which saves the counterexamples of each test in a separate folder."""
     with needing_spark():
         from ..checking.jobs.job import check_job
 
@@ -198,7 +198,7 @@ def check_job(pytestconfig: pytest.Config) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def invariants(pytestconfig: pytest.Config) -> Callable[..., Any]:
-    """`streamproof.invariants`, which saves the counterexamples of each test in a folder of that test's own."""
+    """Return `streamproof.invariants`, which saves the counterexamples of each test in a separate folder."""
     with needing_spark():
         from ..checking.jobs.job import invariants
 
@@ -207,7 +207,7 @@ def invariants(pytestconfig: pytest.Config) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def upgrade(pytestconfig: pytest.Config) -> Callable[..., Any]:
-    """`streamproof.upgrade`, which saves the counterexamples of each test in a folder of that test's own."""
+    """Return `streamproof.upgrade`, which saves the counterexamples of each test in a separate folder."""
     with needing_spark():
         from ..checking.jobs.job import upgrade
 
@@ -215,12 +215,12 @@ def upgrade(pytestconfig: pytest.Config) -> Callable[..., Any]:
 
 
 def _cluster(config: pytest.Config) -> dict[str, Any]:
-    """Return what the command line says of where jobs run."""
+    """Return the options of the command line for the Spark session."""
     return {name: config.getoption(f"--streamproof-{name}") for name in ("master", "partitions", "shared")}
 
 
 def _in_test(config: pytest.Config, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function with the folder of the test that runs and the options of the command line."""
+    """Wrap a check so that it uses the running test's folder and the options of the command line."""
     cluster = _cluster(config)
     if cluster["master"] or os.environ.get(MASTER_VARIABLE) or any(value is not None for value in cluster.values()):
         from ..witnesses.spark.session import spark_session
@@ -243,7 +243,7 @@ def _in_test(config: pytest.Config, function: Callable[..., Any]) -> Callable[..
         try:
             bound = signature.bind(*arguments, **named)
         except TypeError:
-            return function(*arguments, **named)  # which says what is wrong with them
+            return function(*arguments, **named)  # raises an error about the arguments
         wanted = {name: value for name, value in asked.items() if value is not None and name in signature.parameters}
         bound.arguments = {**given, **bound.arguments, **wanted}
         try:
@@ -265,7 +265,7 @@ def running_test() -> str | None:
 
 
 def _report_folder(config: pytest.Config) -> Path | None:
-    """Return the folder of this process's report; None where none is asked for."""
+    """Return the folder of this process's report; None if no report is requested."""
     folder: Path | None = config.getoption("--streamproof-report")
     worker = getattr(config, "workerinput", {}).get("workerid")
     return folder if folder is None or worker is None else folder / worker

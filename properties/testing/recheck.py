@@ -1,4 +1,4 @@
-"""Check a saved counterexample again, alone: the functions that a pasted test calls, and by which it is confirmed."""
+"""Check a law on a single history again: `assert_holds` for pasted tests, `recheck` to confirm counterexamples."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def assert_holds(
     mutant: str | None = None,
     way: Mapping[str, Any] | None = None,
 ) -> None:
-    """Check a counterexample again, and fail as long as the law is broken on it.
+    """Check a law on a counterexample again, and fail if the history still breaks the law.
 
     Args:
         law: The law's name, as a check reports it.
         history: The text of a history file.
-        original: The text of the history that `history` is a variant of, where the law relates the two.
+        original: The text of the original history, if `history` is a variant of it.
         subject: The subject of the check: `spark` or `reference`.
         mutant: The mutant that runs instead of the operator's own logic, if any.
-        way: How the law ran the history again, if it did, such as `{"stop_after": [1, 2]}`: the batches (from 0) after
-            which the query is stopped and restarted (`stop_after`); the batches in which it crashes between output and
-            commit (`crash_in`, or at another moment: `[1, True, "before its output"]`); the number of shuffle
-            `partitions`; and the number of `state_groups` that its keys are spread over.
+        way: The run options of the law's second run, if any, such as `{"stop_after": [1, 2]}`. `stop_after` are the
+            batches (from 0) after which the query is stopped and restarted. `crash_in` are the batches in which the
+            query crashes between output and commit, or at another moment: `[1, True, "before its output"]`.
+            `partitions` is the number of shuffle partitions, `state_groups` the number of groups of keys.
 
     Raises:
         AssertionError: The law is broken; the message has both outcomes side by side.
-        BadInput: A text is no history file, there is no such law, operator or mutant, or the law can't be checked on
-            this history alone.
-        MissingTool: The machine lacks what the law needs, such as Java or Kafka's jars.
+        BadInput: A text isn't a history file, the law, operator or mutant is unknown, or the law can't be checked on a
+            single history.
+        MissingTool: The machine lacks a tool that the law needs, such as Java or Kafka's jars.
         StreamproofError: A query failed.
     """
     __tracebackhide__ = True
@@ -69,23 +69,22 @@ def recheck(
     original: History | None = None,
     way: RunOptions | None = None,
 ) -> Comparison:
-    """Ask a law about one history again, alone.
+    """Check a law on a single history again.
 
     Args:
         law: The law's name, as a check reports it.
-        history: The history: a counterexample, as it was saved.
-        subject: What was checked: `spark` or `reference`.
+        history: The history of a saved counterexample.
+        subject: The subject of the check: `spark` or `reference`.
         mutant: The mutant that runs instead of the operator's own logic, if any.
-        original: The history that `history` is a variant of, for the laws that relate the two.
-        way: The way in which a law runs histories again; by default the law chooses its ways.
+        original: The original history, if `history` is a variant of it.
+        way: The run options of the second run, for a law that runs histories again; by default the law chooses.
 
-    Returns:
-        The expected and the actual outcome, and their differences; none if the law holds.
+    Returns: The expected and the actual outcome, and their differences; no differences if the law holds.
 
     Raises:
-        CannotRecheck: The law is unknown, or it can't be asked about this history alone; the message says why.
+        CannotRecheck: The law is unknown, or can't be checked on this single history; the message says why.
         BadInput: The operator or the mutant is unknown.
-        MissingTool: The machine lacks what the law needs, such as Java or Kafka's jars.
+        MissingTool: The machine lacks a tool that the law needs, such as Java or Kafka's jars.
         StreamproofError: A query failed.
     """
     asked = law_named(law, subject)

@@ -1,1 +1,1 @@
-"""Races of the foreign-key join on a Kafka broker: play histories, and count and shrink stale results."""
+"""Races of the foreign-key join on a Kafka broker: play histories, count stale results, and shrink histories."""

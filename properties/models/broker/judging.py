@@ -1,4 +1,4 @@
-"""Judge whether a history's table on a broker is the join of its tables, and if not, how it is stale."""
+"""Judge whether the output table of a history on a broker is the join of its input tables, or stale."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ KINDS = (STANDS, MISSES, OUTDATED)
 
 @dataclass(frozen=True)
 class Stale:
-    """A history whose result isn't the join.
+    """A history whose result on the broker isn't the join of its tables.
 
     Attributes:
         history: The history.
-        kinds: The kinds of differences, of `KINDS`.
-        expected: The join of its tables.
-        actual: The folded output topic.
+        kinds: The kinds of differences, from `KINDS`.
+        expected: The join of the history's tables.
+        actual: The table to which the output topic folds.
     """
 
     history: History
@@ -41,7 +41,7 @@ def expected(history: History) -> ValueByKey:
 
 
 def judged(history: History, actual: ValueByKey, wanted: ValueByKey | None = None) -> Stale | None:
-    """Return the kind of staleness of a result; None if the result is right.
+    """Return how the result of a history is stale; None if the result is right.
 
     Args:
         history: The history.
@@ -65,6 +65,6 @@ def counted(stale: Iterable[Stale]) -> Counter[str]:
 
 
 def smallest(stale: Sequence[Stale]) -> dict[str, Stale]:
-    """Return for each kind the stale history with the fewest records."""
+    """Return the stale history with the fewest records for each kind of difference."""
     ordered = sorted(stale, key=lambda one: (len(one.history.records), one.history.to_text()))
     return {kind: next(one for one in ordered if kind in one.kinds) for kind in KINDS if counted(ordered)[kind]}

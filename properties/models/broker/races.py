@@ -1,7 +1,7 @@
-"""The histories to play on a broker: the races of KIP-213 by name, drawn histories, or a user's own histories.
+"""Choose the histories to play on a broker: the races of KIP-213 by name, drawn histories, or a user's history files.
 
-A race is played without its deliveries, because the arrival of messages on a broker can't be controlled. At a cut, all
-records before it have been processed.
+A race is played without its deliveries, because a test can't control when messages arrive on a broker. At a cut, the
+player waits until all earlier records have been processed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...witnesses.kafka_broker.application import INNER
 from ...witnesses.kafka_broker.witness import options_of, refusal
 
 DRAWN = "drawn"
-"""The name of randomly drawn histories."""
+"""The name that selects randomly drawn histories."""
 ARRIVALS = 12
 """The number of records of a drawn history; the second half is sent once the first half has been processed."""
 
@@ -43,7 +43,8 @@ def chosen(names: Sequence[str], count: int, join: str, seed: int) -> list[Playe
 
     Args:
         names: The names of races, `drawn`, and paths of history files.
-        count: The number of histories for each name: a race or a file is repeated, `drawn` draws this many.
+        count: The number of histories for each name: the repetitions of a race or file, or the number to draw for
+            `drawn`.
         join: One of `JOINS`.
         seed: The seed of drawn histories.
 
@@ -81,7 +82,7 @@ def _chosen(name: str, count: int, join: str, seed: int) -> PlayedHistories:
 
 
 def race(name: str, join: str) -> History:
-    """Return the history of a race: the rows before it, a cut, and the changes."""
+    """Return the history of a race: the initial rows, a cut, and the racing changes."""
     shown = sum(isinstance(line, Record) for line in lines_of(RACES[name].setup))
     records = RACES[name].history().records
     return History(OPERATOR, options_of(join), (*records[:shown], CUT, *records[shown:]), name=name)
@@ -94,7 +95,7 @@ def changes_of(name: str) -> str:
 
 
 def drawn(count: int, join: str, seed: int) -> list[History]:
-    """Draw histories: the first half of each is processed before the second half is sent."""
+    """Draw histories with a cut in the middle: the second half is sent after the first half has been processed."""
     settings = HistorySettings(OPERATOR, options_of(join), (30,), ARRIVALS, keys=("a", "b"))
     histories = []
     for history in draw_histories(settings, count, random.Random(f"{seed} broker").getrandbits(32)):

@@ -1,4 +1,4 @@
-"""The records of a run in a broker's topics, as a trace for TLC (`specs/traces.py`).
+"""Record a run on a broker: read the records of its topics as a trace for TLC (`specs/traces.py`).
 
 Source: `SubscriptionWrapperSerde` and `SubscriptionResponseWrapperSerde` of Kafka Streams 4.3.1.
 """
@@ -18,7 +18,7 @@ from ...witnesses.kafka_broker.application import INNER, INNER_BY_LEFT, LEFT, Ap
 from ...witnesses.kafka_broker.clients import Received
 
 PROTOCOLS = {INNER: "kafka 4.3", LEFT: "kafka 4.3", INNER_BY_LEFT: "kafka 4.3 answer"}
-"""The specification's names for the instructions of each join; `OLDER` is for releases up to 3.9.0, and 4.0.0."""
+"""The specification's name for the protocol of each join; `OLDER` is for releases up to 3.9.0, and for 4.0.0."""
 OLDER = "kafka 3.9"
 _VERSION = 0x7F
 _PARTITION_BYTES = 4
@@ -26,7 +26,7 @@ _LONG_BYTES = 8
 
 
 def require_recordable(settings: Settings) -> None:
-    """Refuse settings under which the topics don't show the order of messages, or every output.
+    """Refuse settings under which the topics don't contain the order of messages, or not every output.
 
     Raises:
         BadInput: The settings can't be recorded; the message contains the remedy.
@@ -43,7 +43,7 @@ def require_recordable(settings: Settings) -> None:
 
 
 def recorded(application: Application) -> JoinTrace:
-    """Return the trace of an application's topics, once no message waits.
+    """Return the trace of an application's topics, after all messages have been processed.
 
     Args:
         application: The application; its topics have one partition, and contain all their messages.
@@ -73,7 +73,7 @@ def recorded(application: Application) -> JoinTrace:
 
 
 def _hashes(left: Sequence[Received], hash128: Callable[[bytes], Sequence[int]]) -> dict[bytes | None, Value]:
-    """Return the left value for each hash of a value's bytes."""
+    """Return the left values, by the hashes of their bytes."""
     texts = {record.value for record in left if record.value is not None}
     found: dict[bytes | None, Value] = {None: None}
     for text in texts:
@@ -94,7 +94,7 @@ def _change(kind: EventKind, record: Received, foreign_key: str) -> TraceEvent:
 
 
 def _subscription(record: Received, hashed: dict[bytes | None, Value]) -> TraceEvent:
-    """Read `{hash is null, version}{instruction}{hash}{left key}{partition}`; version 0 has no partition."""
+    """Parse `{hash is null, version}{instruction}{hash}{left key}{partition}`; version 0 has no partition."""
     assert record.value is not None
     content = record.value.encode("latin-1")
     start = 2 if content[0] & HASH_IS_NULL else 2 + HASH_BYTES
@@ -106,7 +106,7 @@ def _subscription(record: Received, hashed: dict[bytes | None, Value]) -> TraceE
 
 
 def _response(record: Received, hashed: dict[bytes | None, Value]) -> TraceEvent:
-    """Read a response, which doesn't contain its right key."""
+    """Parse a response, which doesn't contain its right key."""
     assert record.value is not None
     digest, value = response_of(record.value)
     of = hashed.get(digest, UNKNOWN)

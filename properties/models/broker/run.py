@@ -1,4 +1,4 @@
-"""A run on a broker: play histories, count the stale results, and check whether they stay stale."""
+"""Play histories on a broker, count the stale results, and check whether the results stay stale."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ SayStep = Callable[[str], None]
 
 @dataclass(frozen=True)
 class RacePlan:
-    """How to play histories, and the later steps, in order, that show whether stale results stay.
+    """How to play histories, and the further steps, in this order, after which the results are judged again.
 
     Attributes:
         settings: The settings of the application.
-        pauses: The range of the pauses before each change.
+        pauses: The range of the random pause before each change.
         seed: The seed of the pauses.
         wait_seconds: The time to wait (s); 0 for no wait.
         restart: Whether the application is restarted.
-        wipe: Whether its state is deleted and restored.
-        record: Whether its topics are read as a trace before these steps.
+        wipe: Whether the application's state is deleted and restored.
+        record: Whether the application's topics are recorded as a trace before the further steps.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -53,8 +53,8 @@ class RaceAnswer:
     Attributes:
         played: The histories.
         stale: The histories that ended stale.
-        after: The number of stale histories after each further step, by its name.
-        shrunk: The smallest stale history of each kind, shrunk; empty for races, which are already small.
+        after: The number of stale histories after each further step, by the step's name.
+        shrunk: The shrunk stale history of each kind of difference; empty for races, which are already small.
     """
 
     played: PlayedHistories
@@ -64,7 +64,7 @@ class RaceAnswer:
 
     @property
     def smallest(self) -> dict[str, Stale]:
-        """Return the stale history with the fewest records, for each kind."""
+        """Return the stale history with the fewest records for each kind of difference."""
         return {**smallest(self.stale), **{kind: one.stale for kind, one in self.shrunk.items()}}
 
     def to_json(self) -> dict[str, Any]:
@@ -90,8 +90,8 @@ class RacesPlayed:
     Attributes:
         answers: The results, in the order of the names.
         timing: The times of the histories.
-        seconds: The time of the whole run until the results were judged, including start and stop.
-        trace: The records in its topics, if requested.
+        seconds: The time of the whole run (s), including the start and the end of the application.
+        trace: The trace of the application's topics, if requested.
     """
 
     answers: list[RaceAnswer]
@@ -129,7 +129,7 @@ def run(played: Sequence[PlayedHistories], plan: RacePlan, cluster: Cluster | No
     """Play histories concurrently, each under its own keys, and judge their results.
 
     Args:
-        played: The histories, equally many under each name.
+        played: The histories, the same number under each name.
         plan: The settings of the run.
         cluster: A running cluster; None for a broker started by this process.
         progress: Called with each step.
@@ -141,7 +141,7 @@ def run(played: Sequence[PlayedHistories], plan: RacePlan, cluster: Cluster | No
     """
     began = time.monotonic()
     turns = zip(*(one.histories for one in played), strict=True)
-    # In turns, so that every race includes late records and a cold JVM.
+    # Alternate the names, so that every race runs on a cold JVM too.
     histories = [history for turn in turns for history in turn]
     with clients_of(cluster, progress) as clients:
         progress("starting Kafka Streams")
@@ -164,7 +164,7 @@ def run(played: Sequence[PlayedHistories], plan: RacePlan, cluster: Cluster | No
             unused = len(histories)
 
             def ask(further: Sequence[History]) -> list[Stale | None]:
-                """Play further histories, under unused keys, and judge them."""
+                """Play further histories under unused keys, and judge their results."""
                 nonlocal unused
                 first, unused = unused, unused + len(further)
                 play(application, further, plan.pauses, plan.seed, first=first)
@@ -189,7 +189,7 @@ def _steps(application: Application, plan: RacePlan) -> list[tuple[str, Callable
 
 
 def _judged(application: Application, histories: Sequence[History], first: int = 0) -> list[Stale | None]:
-    # The histories of a race are one object, repeated: its expected tables are computed once.
+    # A race repeats one history object, whose expected table is computed once.
     wanted = {key: expected(history) for key, history in {id(one): one for one in histories}.items()}
     found = tables(application.output(), histories, first)
     return [

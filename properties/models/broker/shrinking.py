@@ -1,7 +1,7 @@
-"""Shrink a stale history: remove lines one by one, as long as it still ends stale sometimes.
+"""Shrink a stale history: remove lines one by one, as long as the result is sometimes stale.
 
-Each smaller history is played many times concurrently, because staleness on a broker is random. An accepted history did
-end stale, so chance can only leave a history longer than necessary.
+Each smaller history is played many times concurrently, because staleness on a broker is random. A history is accepted
+only after a stale result, so chance can only make the final history longer than necessary.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_LINES = 40
 """The largest number of lines of a history to shrink; a longer history would cost too many plays."""
 
 Ask = Callable[[Sequence[History]], Sequence[Stale | None]]
-"""Plays histories, and judges each: None if the result is right."""
+"""Plays histories, and judges the result of each; None if the result is right."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Shrunk:
 
     Attributes:
         stale: The history, with its result.
-        times: The number of times, of `REPEATS`, that it was stale again in the same way.
+        times: The number of the `REPEATS` repetitions that were stale in the same way.
     """
 
     stale: Stale
@@ -35,7 +35,7 @@ class Shrunk:
 
 
 def shrink(stale: Stale, kind: str, ask: Ask) -> Shrunk:
-    """Remove lines from a stale history while it is stale in the same way, of `judging.KINDS`."""
+    """Remove lines from a stale history as long as the result is stale in the same way, a kind of `judging.KINDS`."""
     while True:
         candidates = [stale.history, *shorter(stale.history)]
         found = ask([history for history in candidates for _ in range(REPEATS)])
@@ -50,7 +50,7 @@ def shrink(stale: Stale, kind: str, ask: Ask) -> Shrunk:
 
 
 def shorter(history: History) -> Iterator[History]:
-    """Yield the histories without one line, equal histories once."""
+    """Yield the history without one line, for each line; equal histories once."""
     seen = set()
     for index in range(len(history.lines) if len(history.lines) <= MOST_LINES else 0):
         smaller = history.with_lines((*history.lines[:index], *history.lines[index + 1 :]))

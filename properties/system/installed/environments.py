@@ -1,7 +1,7 @@
 """Environments of other PySpark versions: venv and pip create each once, in the user's cache folder.
 
-An environment contains PySpark and streamproof's dependencies. It searches for all other modules, including
-streamproof's, in the folders that the starting process passes to its Python (`module_path.BEHIND`).
+An environment contains PySpark and streamproof's dependencies. The environment searches for all other modules,
+including streamproof's, in the folders that the starting process passes to its Python (`module_path.BEHIND`).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from .requirements import PACKAGES, PROTOBUFS, PYARROWS, PYSPARKS, installed, li
 
 _HERE = ".".join(map(str, sys.version_info[:2]))
 _WRITTEN = "requirements.txt"
-"""The file in an environment with the requested packages, and `_BEHIND`; it is written last."""
+"""The file in an environment with the requested packages, and `_BEHIND`; this file is written last."""
 _BYTES = 1_000_000_000
-"""The size of an environment."""
+"""The disk space that an environment needs (bytes)."""
 _BEHIND = f"""\
 import os, site; [*map(site.addsitedir, filter(None, os.environ.get("{BEHIND}", "").split(os.pathsep)))]
 """
@@ -42,10 +42,10 @@ _NOTE = f"# {_BEHIND}"
 
 
 def require_supported(name: str, version: str) -> None:
-    """Make sure that a version is a supported PySpark; `name` is its name in messages.
+    """Refuse an unsupported version of PySpark; `name` is the argument's name in messages.
 
     Raises:
-        BadInput: It isn't supported; the message contains the remedy.
+        BadInput: The version isn't supported; the message contains the remedy.
     """
     _require_version(name, version)
     if minor(version) not in PYSPARKS:
@@ -53,10 +53,10 @@ def require_supported(name: str, version: str) -> None:
 
 
 def require_earlier(version: str) -> None:
-    """Make sure that a PySpark is supported, and isn't newer than the installed PySpark.
+    """Refuse a version of PySpark that isn't supported, or is newer than the installed PySpark.
 
     Raises:
-        BadInput: It isn't a version, or isn't supported, or is newer; the message contains the remedy.
+        BadInput: The text isn't a version, or the version is unsupported or newer; the message contains the remedy.
     """
     _require_version("from_pyspark", version)
     here = installed("pyspark")
@@ -76,14 +76,14 @@ def _require_version(name: str, version: str) -> None:
 def python_of(version: str) -> Path:
     """Return the Python of an environment with a PySpark; the environment is created if missing.
 
-    If that PySpark is the installed PySpark, it is this process's own Python.
+    For the installed PySpark, this is the Python of this process.
 
     Args:
         version: The version; two numbers, such as 4.1, mean their newest release.
 
     Raises:
-        BadInput: There is no Python for this PySpark, or the environment can't be created; then it is removed
-            completely.
+        BadInput: There is no Python for this PySpark, or the environment can't be created; an incomplete environment is
+            removed.
     """
     if release(installed("pyspark"))[: len(release(version))] == release(version):
         return Path(sys.executable)
@@ -116,7 +116,7 @@ def _is_whole(folder: Path, wanted: str) -> bool:
 
 
 def _python_for(version: str) -> tuple[str, str]:
-    """Return the Python version for a PySpark, and its program: this Python, or another Python on PATH.
+    """Return the version and the program of a Python for a PySpark: this Python, or another Python on PATH.
 
     Raises:
         BadInput: There is none.

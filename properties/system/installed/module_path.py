@@ -9,7 +9,7 @@ from itertools import takewhile
 from types import ModuleType
 
 BEHIND = "STREAMPROOF_PATH_BEHIND"
-"""The variable with the folders that our environments search after their own packages."""
+"""The environment variable with the folders that streamproof's environments search after their own packages."""
 
 
 def in_front() -> list[str]:
@@ -20,7 +20,7 @@ def in_front() -> list[str]:
 
 
 def modules_in_front() -> list[ModuleType]:
-    """Return the imported top-level modules of these folders except streamproof, which another Python may not find."""
+    """Return the imported top-level modules in the folders of `in_front`, without streamproof."""
     folders, own = {*in_front()}, __name__.partition(".")[0]
     found = []
     for name, module in [*sys.modules.items()]:

@@ -30,7 +30,7 @@ PACKAGES: dict[str, tuple[str, str | None]] = {
 
 
 PYSPARKS: dict[str, tuple[str, ...]] = {
-    # The PySparks for checks of users' jobs, with the Pythons in their own metadata, from 3.11 on.
+    # The PySpark versions for checks of users' jobs, each with its Python versions from 3.11 on.
     "3.5": ("3.11",),
     "4.0": ("3.11", "3.12", "3.13"),
     "4.1": ("3.11", "3.12", "3.13", "3.14"),
@@ -42,7 +42,7 @@ NEWEST_JAVAS = {"3.5": 22, "4.0": 22}
 PYARROWS = {"3.5": "26"}
 """The first PyArrow that breaks each PySpark: 26 refuses the float offsets of 3.5's `applyInPandasWithState`."""
 PROTOBUFS = {"4.0": "5.28.3", "4.1": "6.33.0", "4.2": "6.33.5", "4.3": "6.33.5"}
-"""The protobuf that generated the messages of each PySpark's `transformWithState`, so the oldest that works."""
+"""The oldest protobuf that works with each PySpark: the version that generated the messages of `transformWithState`."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Diagnosis:
 
     @property
     def blocks(self) -> bool:
-        """Return whether streamproof can't run until this is fixed."""
+        """Return whether streamproof can't run until the problem is fixed."""
         return self.status in ("missing", "wrong")
 
 

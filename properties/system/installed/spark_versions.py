@@ -98,7 +98,7 @@ def arrow_table_of(frame: DataFrame) -> pa.Table:
 
 
 def frame_of_arrow(spark: SparkSession, table: pa.Table, path: Path) -> DataFrame:
-    """Return a frame with the rows of an Arrow table; before 4.0 it goes through a parquet file at `path`."""
+    """Return a frame with the rows of an Arrow table; before 4.0, through a parquet file at `path`."""
     if spark_version() >= (4, 0):
         return spark.createDataFrame(table)
     pq.write_table(table, path)
@@ -107,7 +107,7 @@ def frame_of_arrow(spark: SparkSession, table: pa.Table, path: Path) -> DataFram
 
 @contextlib.contextmanager
 def no_log_of_refusals() -> Iterator[None]:
-    """Keep PySpark from printing each refused query with Java's stack, as it does from 4.0 on."""
+    """Keep PySpark (4.0 and later) from printing each refused query with Java's stack trace."""
     try:
         from pyspark.logger import PySparkLogger
     except ImportError:
