@@ -1,1 +1,1 @@
-"""Judge sinks: each sink's promises, and its observed behaviour under every fault."""
+"""Judge sinks: compare the promise of each sink's documentation with its behaviour under every fault."""

@@ -1,4 +1,4 @@
-"""The reason why a sink loses, doubles, tears or stops under a fault, with the document or source of the reason."""
+"""The known causes of bad verdicts on sinks, each with the document or source file that states the cause."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _FOR_EACH_BATCH = f"{GUIDE}#foreachbatch"
 
 
 class Cause(NamedTuple):
-    """The cause of a verdict.
+    """The cause of a verdict on some sinks under some faults.
 
     Attributes:
-        sinks: The affected sinks.
+        sinks: The names of the affected sinks.
         faults: The faults.
         verdict: The verdict.
         says: The cause, in one sentence.
-        source: The document or the source of the sentence.
+        source: The address of the document or source file that states the cause.
     """
 
     sinks: Collection[str]
@@ -46,7 +46,7 @@ CAUSES: Sequence[Cause] = (
         ("append",),
         ("death-within-write",),
         "doubled",
-        "a killed job leaves its finished tasks in _temporary/0, and the commit of its repetition takes them along",
+        "a killed job leaves its finished tasks in _temporary/0, and the repeated job commits them with its own tasks",
         "https://github.com/apache/hadoop/blob/trunk/hadoop-mapreduce-project/hadoop-mapreduce-client/"
         "hadoop-mapreduce-client-core/src/main/java/org/apache/hadoop/mapreduce/lib/output/FileOutputCommitter.java",
     ),
@@ -54,126 +54,128 @@ CAUSES: Sequence[Cause] = (
         APPENDS,
         (*REPEATS, "old-checkpoint", "deleted-checkpoint"),
         "doubled",
-        "Spark runs the batch again, and the sink can't know that it has its rows",
+        "Spark runs the batch again, and the sink doesn't know that its rows are already written",
         _FOR_EACH_BATCH,
     ),
     Cause(
         APPENDS,
         ("zombie",),
         "doubled",
-        "the old query and its successor both append the batch; Spark's commit log refuses the old one too late",
+        "the old query and its successor both append the batch; Spark's commit log refuses the old query too late",
         _FOR_EACH_BATCH,
     ),
     Cause(
         ("sqlite-by-row", "jdbc", "foreach", "append"),
         REPEATS,
         "torn",
-        "each partition, or statement, commits by itself",
+        "each partition or statement has its own transaction",
         "https://spark.apache.org/docs/latest/sql-data-sources-jdbc.html",
     ),
     Cause(
         ("memory",),
         (*REPEATS, "old-checkpoint"),
         "stuck",
-        "a query in append mode whose sink is memory goes on from no checkpoint, for its table is gone",
+        "Spark restarts no append-mode query with a memory sink from a checkpoint, because the table is lost",
         f"{GUIDE}#output-sinks",
     ),
     Cause(
         ("memory",),
         ("deleted-checkpoint-latest",),
         "lost",
-        "the table in memory is made anew with the query",
+        "the new query creates an empty table in memory",
         f"{GUIDE}#output-sinks",
     ),
     Cause(
         ("guard-before",),
         REPEATS,
         "lost",
-        "the batch is noted before its rows are there, so its repetition is skipped",
+        "the batch is recorded before its rows are written, so the repeated batch is skipped",
         _FOR_EACH_BATCH,
     ),
     Cause(
         ("guard-after",),
         REPEATS,
         "doubled",
-        "the rows are committed before the batch is noted, so its repetition isn't skipped",
+        "the rows are committed before the batch is recorded, so the repeated batch is written again",
         _FOR_EACH_BATCH,
     ),
     Cause(
         ("delta-txn",),
         ("zombie",),
         "doubled",
-        "the old query has looked for the version before its successor wrote it, and delta-rs lets it commit the same",
+        "the old query reads the version before its successor writes it, and delta-rs lets both commit the same "
+        "version",
         "https://github.com/delta-io/delta/blob/master/PROTOCOL.md#transaction-identifiers",
     ),
     Cause(
         (*NUMBERED, "overwrite"),
         ("zombie",),
         "doubled",
-        "the old query has looked for the batch before its successor wrote it",
+        "the old query reads the guard before its successor writes the batch",
         _FOR_EACH_BATCH,
     ),
     Cause(
         FILES,
         ("two-queries", *CHECKPOINTS),
         "lost",
-        "the sink skips a batch whose number is in its log, whichever query and rows it was: FileStreamSink.addBatch",
+        "the sink skips a batch whose number is in its log, even from another query or with other rows: "
+        "FileStreamSink.addBatch",
         _FILE_SINK,
     ),
     Cause(
         NUMBERED,
         ("two-queries",),
         "lost",
-        "both queries count their batches from 0, and the target knows a batch by its number alone",
+        "both queries count batches from 0, and the target identifies a batch by its number only",
         "https://docs.delta.io/latest/delta-streaming.html#idempotent-table-writes-in-foreachbatch",
     ),
     Cause(
         NUMBERED,
         CHECKPOINTS,
         "lost",
-        "the query counts its batches anew, and new rows in a batch with a known number are skipped",
+        "the query counts batches from 0 again, so new rows in a batch with a known number are skipped",
         _RECOVERY,
     ),
     Cause(
         ("overwrite",),
         ("two-queries", "deleted-checkpoint-latest"),
         "lost",
-        "another batch of the same number overwrites the folder",
+        "another batch with the same number overwrites the folder",
         _FOR_EACH_BATCH,
     ),
     Cause(
         ("overwrite",),
         ("old-checkpoint", "deleted-checkpoint"),
         "doubled",
-        "the rows of several batches come again in one, and the folders of the others stay",
+        "one new batch repeats the rows of several old batches, whose folders stay",
         _RECOVERY,
     ),
     Cause(
         UPSERTS,
         ("deleted-checkpoint-latest",),
         "lost",
-        "the totals were in the state, which has begun anew",
+        "the totals were in the state, which is now empty",
         _RECOVERY,
     ),
     Cause(
         UPSERTS,
         ("zombie",),
         "lost",
-        "the old query's totals overwrite newer ones: the upsert compares no batch",
+        "the old query's totals overwrite newer totals, because the upsert compares no batch numbers",
         "https://sqlite.org/lang_upsert.html",
     ),
     Cause(
         FILES,
         ("retention",),
         "stuck",
-        "the sink's log still names the files, or has lost the entry that its next one is made of",
+        "the sink's log still names the removed files, or has lost the entry that its next entry is made from",
         f"{_SINK}/sinks/CompactibleFileStreamLog.scala",
     ),
     Cause(
         ("delta-append", "delta-txn"),
         ("retention",),
         "stuck",
-        "the table's log has lost its first entry, and no checkpoint of the log stands in for it",
+        "the table's log has lost its first entry, and no checkpoint of the log replaces it",
         "https://github.com/delta-io/delta/blob/master/PROTOCOL.md#delta-log-entries",
     ),
     Cause(
@@ -187,7 +189,7 @@ CAUSES: Sequence[Cause] = (
 
 
 def cause_of(sink: SinkContract, fault: str, verdict: SinkVerdict) -> tuple[str, str]:
-    """Return the cause of a verdict and its source; both are empty if unknown."""
+    """Return the cause of a verdict and its source; return two empty texts for an unknown cause."""
     for cause in CAUSES:
         if sink.name in cause.sinks and fault in cause.faults and verdict == cause.verdict:
             return cause.says, cause.source

@@ -1,4 +1,4 @@
-"""The histories that share a query, the smallest first, then drawn histories; each row carries its history's number."""
+"""The histories in a query: the smallest histories, then random histories; each row has the number of its history."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .places import PER_BATCH
 BATCHES = 4
 KEYS = "ab"
 FILLING = -1
-"""The number of the history whose rows fill a disk, and which isn't judged."""
+"""The number of the history whose rows fill a disk; this history isn't judged."""
 _FILLING_ROWS = 400
 MOST_ROWS = 3
-"""The largest number of rows of a drawn history in a batch."""
+"""The largest number of rows in a batch of a random history."""
 SCHEMA = pa.schema([("history", pa.int64()), ("key", pa.string()), ("amount", pa.int64()), ("id", pa.int64())])
 
 
 @dataclass(frozen=True)
 class Payments:
-    """A history: the keys of the rows in each batch; a row's amount is 1."""
+    """A history of payments: the keys of the rows in each batch; each row's amount is 1."""
 
     batches: tuple[str, ...]
 
@@ -37,7 +37,7 @@ class Payments:
 
 
 def payments(count: int, seed: int) -> list[Payments]:
-    """Return the given number of histories: all with one row and with two, the smallest first, then drawn ones."""
+    """Return histories: all histories with one or two rows, the smallest first, then random histories."""
     places = [(batch, key) for batch in range(BATCHES) for key in KEYS]
     small = [(place,) for place in places[:: len(KEYS)]]
     found = [_with(rows) for rows in [*small, *itertools.combinations(places, 2)]]
@@ -58,15 +58,15 @@ class SinkCohort:
 
     Attributes:
         histories: The histories.
-        totals: Whether a total for each key is expected, instead of each row.
-        seconds: Whether a second query's rows are expected too: the same rows, with other keys and numbers.
+        totals: Whether the sink writes a total for each key, instead of each row.
+        seconds: Whether the target also receives a second query's rows: the same rows, with other keys and numbers.
     """
 
     histories: Sequence[Payments]
     totals: bool = False
 
     def table(self, batch: int, second: bool = False, filling: bool = False) -> pa.Table:
-        """Return the rows of a batch.
+        """Return the cohort's rows in a batch.
 
         Args:
             batch: The batch.
@@ -83,7 +83,9 @@ class SinkCohort:
         return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
 
     def expected(self, number: int, batches: Sequence[int], second: bool = False) -> Counter[str]:
-        """Return the result of a history's rows in some batches: the number of each row, or the total of each key."""
+        """Return the expected result of a history in some batches: the number of copies of each row, or each key's
+        total.
+        """
         rows = [row for batch in batches for row in self.histories[number].rows(batch)]
         if second:
             rows += [(key.upper(), row + PER_BATCH * BATCHES) for key, row in rows]

@@ -1,4 +1,4 @@
-"""A sink of the table: its promise and the document, its write, and its readers."""
+"""A sink of the table: the promise in its documentation, its writing function and its readers."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class SinkContract:
     """A sink.
 
     Attributes:
-        name: Its name on the command line.
-        says: The way it writes, in one sentence.
-        promises: The promise for each row when the query's process dies.
-        document: The document of the promise.
-        read: Returns the rows that a reader finds in a target.
-        write: The function of `foreachBatch`, which stops at its places; None: one of Spark's own sinks.
-        own: Starts one of Spark's own sinks.
-        file: The name of its target.
-        result: The kind of its rows: the input's rows, or a total for each key.
-        places: The places at which it can stop.
-        writer: The writing process: Spark's tasks, or this process.
-        library: The required Python package; empty: none.
-        extra: The extra of streamproof that installs the package.
-        settings: Settings of the session.
-        memory: Whether the target is in Spark's memory.
+        name: The sink's name on the command line.
+        says: How the sink writes, in one sentence.
+        promises: The documented delivery guarantee for each row when the query's process dies.
+        document: The document with the guarantee.
+        read: The readers; each returns the rows in a target.
+        write: The function for `foreachBatch`, which stops the query at a planned point; None: a sink of Spark's own.
+        own: The function that starts a query with a sink of Spark's own.
+        file: The name of the target's file or folder.
+        result: What the sink writes: the input's rows, or a total for each key.
+        places: The points of a write at which a fault can stop the query.
+        writer: The process that writes the rows: Spark's tasks, or this Python process.
+        library: The required Python package; empty: no package.
+        extra: The extra of streamproof that installs the required package.
+        settings: Settings of the Spark session.
+        memory: Whether the target is a table in Spark's memory.
     """
 
     name: str
@@ -66,7 +66,7 @@ class SinkContract:
 
     @property
     def missing(self) -> str:
-        """The reason why the sink can't run here; empty if it can."""
+        """The reason why the sink can't run here; empty if the sink can run."""
         if not self.library or installed(self.library):
             return ""
         return f"{self.library} isn't installed: {install_command(self.extra)}"
@@ -78,12 +78,12 @@ def table_of(rows: Any) -> pa.Table:
 
 
 def halves(rows: Any) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-    """Return the ordered rows of a micro-batch in two parts, which both contain rows of most larger histories."""
+    """Split the ordered rows of a micro-batch into halves; most histories of several rows have rows in both."""
     found = sorted(tuple(row.values()) for row in table_of(rows).to_pylist())
     second = [row for row in found if _parity(row)]
     return [row for row in found if not _parity(row)], second
 
 
 def _parity(row: tuple[Any, ...]) -> int:
-    """Return a row's half: by its number, or for a total by its key."""
+    """Return 0 or 1, the half that contains a row, from the row's number or the total's key."""
     return (row[3] if len(row) > 3 else ord(row[1][0])) % 2

@@ -1,7 +1,7 @@
-"""A process to be killed: it starts the given queries, and waits; or it writes one batch.
+"""A script of a process that will be killed: it starts the given queries and waits, or writes one batch.
 
-Its argument is a JSON file: the queries, each with its sink, folder, target and stopping place. For a single write, it
-contains the sink's name, the target, the batch and the file of the rows.
+The script's argument is a JSON file: the queries, each with its sink, folder, target and stopping point. For one batch,
+the JSON file contains the sink's name, the target, the batch and the file with the rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .sinks import sink_named
 
 
 def start_all(told: Path) -> None:
-    """Start the queries, report the start, and wait; a query that ends writes a file with the reason."""
+    """Start the queries, report the start, and wait; write the error of a query that ends into a file."""
     from ...system.visible import first_line
     from ...witnesses.spark.failures import QueryFailed, reported_failures
     from ...witnesses.spark.session import spark_session
@@ -63,13 +63,13 @@ def start_all(told: Path) -> None:
 
 
 def write_once(name: str, target: str, batch: int, rows: str) -> None:
-    """Write a batch, like the function of `foreachBatch`, and be traced from then on."""
+    """Write one batch with the function for `foreachBatch`; another process traces the write."""
     import pyarrow.parquet as pq
 
     sink = sink_named(name)
     assert sink.write is not None
     if sink.library:
-        importlib.import_module(sink.library)  # a traced import would take seconds
+        importlib.import_module(sink.library)  # imported before tracing begins, because a traced import takes seconds
     tracing.begin()
     sink.write(pq.read_table(rows), batch, target, NOWHERE)
 

@@ -1,4 +1,4 @@
-"""The faults of the table: the action of each, and its step."""
+"""The faults of the table of sinks: how each fault is simulated, and when its process is killed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .places import AFTER, BEFORE, BETWEEN, CHECKED, NOWHERE, WITHIN, DyingPlace
 from .playing import ROWS, FaultedQuery
 
 AT = 1
-"""The batch of the fault, with batches before and after it."""
+"""The number of the batch in which a fault happens; other batches come before and after."""
 _FULL = {"spark": 2_600, "python": 600}
-"""The size limit of files on the full disk (bytes): the checkpoint's files are smaller, the sink's larger."""
+"""The file size limit on the full disk (bytes): above the size of a checkpoint's files, below a sink's files."""
 _JOINED_S = 30
 
 
@@ -30,16 +30,17 @@ class Fault:
     """A fault.
 
     Attributes:
-        name: Its name on the command line.
-        says: The action, in one sentence.
-        play: Simulates the fault in this process's session; None: no simulation.
-        place: The place at which the query's process is killed in reality; None: no such way.
-        batch: The batch of the kill.
-        is_of_process: Whether the documents' promises include it: the death of a process with its own checkpoint.
-        unfit: Returns the reason why a sink can't undergo it; empty if it can.
-        traced: Whether a process is killed at its file operations.
-        waits: Whether the process isn't killed at its place, but continues together with its successor.
-        in_invariants: Whether `invariants` simulates it on a user's sink.
+        name: The fault's name on the command line.
+        says: What happens in the fault, in one sentence.
+        play: The function that simulates the fault in this process's session; None: this fault isn't simulated.
+        place: The point of a write at which the query's process is really killed; None: no process is killed.
+        batch: The number of the batch in which the process is killed.
+        is_of_process: Whether the documented guarantees cover the fault: a process dies and restarts from its own
+            checkpoint.
+        unfit: Returns the reason why the fault can't happen to a sink; empty if it can.
+        traced: Whether the query's process is killed at its file operations.
+        waits: Whether the process isn't killed, but continues after its successor has started.
+        in_invariants: Whether `invariants` simulates the fault on a user's sink.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Fault:
 
 
 def death_at(place: DyingPlace, batch: int = AT) -> Callable[[FaultedQuery], Seen]:
-    """Return a fault by which the query dies at a place: by an exception, or by restored files."""
+    """Return a simulation of a query's death at a point of a write: raise an exception, or restore old files."""
 
     def play(query: FaultedQuery) -> Seen:
         if query.sink.own is not None and place != WITHIN and not query.sink.memory:
@@ -70,7 +71,9 @@ def death_at(place: DyingPlace, batch: int = AT) -> Callable[[FaultedQuery], See
 
 
 def _put_back(query: FaultedQuery, place: DyingPlace, batch: int) -> Seen:
-    """Restore target and checkpoint as they are at a place of one of Spark's own sinks, which calls no function."""
+    """Restore a target and a checkpoint to an earlier point of a write, because a sink of Spark's own calls no
+    function.
+    """
     query.run_until(batch)
     target = Path(query.target)
     before = query.save(target, "target before")
@@ -83,9 +86,9 @@ def _put_back(query: FaultedQuery, place: DyingPlace, batch: int) -> Seen:
 
 
 def in_commit(query: FaultedQuery) -> Seen:
-    """Remove a batch from the log of Spark's file sink: its files exist, but no log names them."""
+    """Remove a batch from the log of Spark's file sink: the batch's files exist, but no log names them."""
     if not query.sink.name.startswith("file-"):
-        query.seen.unmet = "only Spark's file sink commits by a log that can be put back"
+        query.seen.unmet = "only the log of Spark's file sink can be restored to before a commit"
         return query.seen
     query.run_until(AT + 1)
     logged = [*Path(query.target).rglob(f"{LOG}/{AT}*")]
@@ -96,7 +99,7 @@ def in_commit(query: FaultedQuery) -> Seen:
 
 
 def repeated(query: FaultedQuery) -> Seen:
-    """Remove the batch's commit entry, twice."""
+    """Remove the batch's entry from the commit log, and restart the query, twice."""
     for _ in range(2):
         query.run_until(AT + 1)
         undo_commit(query.checkpoint)
@@ -105,7 +108,7 @@ def repeated(query: FaultedQuery) -> Seen:
 
 
 def lost_connection(query: FaultedQuery) -> Seen:
-    """Raise an error once within a write, and once after it; the process continues, and restarts the query."""
+    """Raise an error once within a write and once after a write; restart the query in the same process."""
     for place in (WITHIN, AFTER):
         if place in query.sink.places and (place == WITHIN or query.sink.own is None):
             query.stops(place, AT)
@@ -116,9 +119,9 @@ def lost_connection(query: FaultedQuery) -> Seen:
 
 
 def zombie(query: FaultedQuery) -> Seen:
-    """Let a waiting query's write continue after its successor has repeated the batch, and committed the next."""
+    """Let an old query's waiting write continue after its successor has repeated the batch and committed the next."""
     if query.sink.write is None:
-        query.seen.unmet = "Spark's own sink has no function to call"
+        query.seen.unmet = "a sink of Spark's own calls no function"
         return query.seen
     query.kept = query.folder / "kept"
     query.stops(BEFORE, AT)
@@ -146,20 +149,22 @@ def zombie(query: FaultedQuery) -> Seen:
     query.observe()
     Path(f"{at.marker}.go").touch()
     old.join(_JOINED_S)
-    query.seen.refusals += [f"the zombie: {one}" for one in errors] + [f"its successor: {why}"] * bool(why)
+    query.seen.refusals += [f"the old query: {one}" for one in errors] + [f"the old query's successor: {why}"] * bool(
+        why
+    )
     query.observe()
     return query.finish()
 
 
 def zombies_place(sink: SinkContract) -> DyingPlace:
-    """Return the place at which a zombie waits: after it has read the state that its write depends on."""
+    """Return the point at which an old query waits: after it has read the state that decides what it writes."""
     if CHECKED in sink.places:
         return CHECKED
     return BEFORE if sink.own is None or WITHIN not in sink.places else WITHIN
 
 
 def two_queries(query: FaultedQuery) -> Seen:
-    """Let a second query write to the same target, with its own checkpoint and rows."""
+    """Run a second query with its own checkpoint and rows against the same target."""
     folder = query.folder / "second"
     folder.mkdir()
     other = FaultedQuery(query.spark, folder, query.sink, query.cohort, query.target, second=True)
@@ -172,9 +177,9 @@ def two_queries(query: FaultedQuery) -> Seen:
 
 
 def full_disk(query: FaultedQuery) -> Seen:
-    """Limit the size of files during the batch's write; afterwards, remove the limit."""
+    """Limit the size of files while the batch is written, then remove the limit."""
     if sys.platform != "linux":
-        query.seen.unmet = "Linux alone limits the files of another process"
+        query.seen.unmet = "only Linux limits the files of another process"
         return query.seen
     query.filling = True
     query.run_until(AT)
@@ -182,7 +187,7 @@ def full_disk(query: FaultedQuery) -> Seen:
     with _small_files(query):
         why = query.run_until(AT + 1)
     if not why:
-        query.seen.unmet = "the batch has room on the disk"
+        query.seen.unmet = "the limit didn't stop the batch's write"
         return query.seen
     query.observe()
     return query.finish()
@@ -190,7 +195,7 @@ def full_disk(query: FaultedQuery) -> Seen:
 
 @contextlib.contextmanager
 def _small_files(query: FaultedQuery) -> Iterator[None]:
-    """Limit the size of files, for the process that writes the sink's files."""
+    """Limit the size of files in the process that writes the sink's files."""
     import resource
 
     pid = os.getpid()
@@ -205,14 +210,14 @@ def _small_files(query: FaultedQuery) -> Iterator[None]:
 
 
 def retention(query: FaultedQuery) -> Seen:
-    """Remove the target's files from the first batch's time, like a bucket's lifecycle rule."""
+    """Remove the target's files of the first batch, as a storage bucket's lifecycle rule does."""
     query.run_until(AT)
     target = Path(query.target)
     old = {path: path.stat().st_mtime_ns for path in target.rglob("*") if path.is_file()}
     query.run_until(AT + 1)
     gone = [path for path, time in old.items() if path.exists() and path.stat().st_mtime_ns == time]
     if not gone:
-        query.seen.unmet = "each of its files is written to again"
+        query.seen.unmet = "each of its files is also written by later batches"
         return query.seen
     for path in gone:
         path.unlink()
@@ -221,7 +226,7 @@ def retention(query: FaultedQuery) -> Seen:
 
 
 def old_checkpoint(query: FaultedQuery) -> Seen:
-    """Restore the first batch's checkpoint after three batches; the later rows form one micro-batch."""
+    """Restore the checkpoint of the first batch after three batches; one micro-batch then repeats the later rows."""
     query.run_until(AT)
     saved = query.save(query.checkpoint, "yesterday")
     query.run_until(AT + 2)
@@ -231,7 +236,7 @@ def old_checkpoint(query: FaultedQuery) -> Seen:
 
 
 def deleted_checkpoint(query: FaultedQuery) -> Seen:
-    """Delete the checkpoint after three batches; the source is read again from its start, in one micro-batch."""
+    """Delete the checkpoint after three batches; one micro-batch then reads the source from its start."""
     query.run_until(AT + 2)
     shutil.rmtree(query.checkpoint)
     query.files_per_batch = len(query.batches)
@@ -239,7 +244,7 @@ def deleted_checkpoint(query: FaultedQuery) -> Seen:
 
 
 def deleted_checkpoint_latest(query: FaultedQuery) -> Seen:
-    """Delete the checkpoint after three batches; the source continues with new rows."""
+    """Delete the checkpoint after three batches; the query then reads only new rows."""
     query.run_until(AT + 2)
     shutil.rmtree(query.checkpoint)
     for path in query.folders[ROWS].glob("*.parquet"):
@@ -249,7 +254,7 @@ def deleted_checkpoint_latest(query: FaultedQuery) -> Seen:
 
 def _lacks(place: DyingPlace) -> Callable[[SinkContract], str]:
     why = {
-        WITHIN: "its write is one call of a library",
+        WITHIN: "it writes by one call of a library",
         BETWEEN: "it writes once",
     }
     return lambda sink: "" if place in sink.places else why.get(place, f"it can't be stopped {place}")
@@ -261,24 +266,24 @@ def _needs_state(sink: SinkContract) -> str:
 
 def _has_files(sink: SinkContract) -> str:
     return {
-        "memory": "it is in memory",
-        "jdbc": "its files are a database's, in the JVM of Spark",
-        "foreach": "its files are written by Spark's Python workers, and each batch appends to all",
+        "memory": "its target is in memory",
+        "jdbc": "its files belong to a database in Spark's JVM",
+        "foreach": "Spark's Python workers write its files, and each batch appends to all of them",
     }.get(sink.name, "")
 
 
 def _is_kept(sink: SinkContract) -> str:
-    return "its table is lost with its process" if sink.memory else ""
+    return "its table is lost when its process dies" if sink.memory else ""
 
 
 def _commits(sink: SinkContract) -> str:
     if (sink.own is None and sink.writer == "python") or sink.name.startswith("file-"):
         return ""
-    return "its tasks commit in Spark's JVM" if not sink.memory else "it commits nothing"
+    return "its tasks commit in Spark's JVM" if not sink.memory else "it has no commit"
 
 
 def _death(name: str, says: str, place: DyingPlace) -> Fault:
-    """Return the death of a query's process at a place, which `invariants` plays too."""
+    """Return a fault that kills a query's process at a point of a write; `invariants` simulates this fault too."""
     return Fault(name, says, death_at(place), place, is_of_process=True, in_invariants=True, unfit=_lacks(place))
 
 
@@ -294,7 +299,7 @@ FAULTS = [
         unfit=_commits,
         traced=True,
     ),
-    _death("death-before-commit", "SIGKILL after the sink's commit, before Spark's", AFTER),
+    _death("death-before-commit", "SIGKILL after the sink's commit, before Spark's commit", AFTER),
     Fault(
         "death-before-upload",
         "SIGKILL after Spark's commit, before a snapshot of the state is written",
@@ -307,7 +312,7 @@ FAULTS = [
     ),
     Fault(
         "repeated-batch",
-        "the batch's commit entry is taken away, twice",
+        "the batch's entry is removed from the commit log, twice",
         repeated,
         is_of_process=True,
         in_invariants=True,
@@ -315,7 +320,7 @@ FAULTS = [
     ),
     Fault(
         "lost-connection",
-        "an error once within the write, and once behind it; the process lives",
+        "an error once within the write, and once after it; the process continues",
         lost_connection,
         is_of_process=True,
     ),
@@ -328,24 +333,26 @@ FAULTS = [
     ),
     Fault(
         "zombie",
-        "a query goes on beside its successor, and writes last",
+        "an old query continues after its successor has started, and writes last",
         zombie,
         AFTER,
         waits=True,
-        unfit=lambda sink: "each process has its own" if sink.memory else "",
+        unfit=lambda sink: "each process has its own table in memory" if sink.memory else "",
     ),
     Fault(
         "two-queries",
-        "two queries with a checkpoint each write to one target",
+        "two queries, each with its own checkpoint, write to one target",
         two_queries,
-        unfit=lambda sink: "each query has its own" if sink.memory else "",
+        unfit=lambda sink: "each query has its own table in memory" if sink.memory else "",
     ),
-    Fault("retention", "the target's old files are removed by their age", retention, unfit=_has_files),
-    Fault("old-checkpoint", "the checkpoint is restored from yesterday", old_checkpoint),
-    Fault("deleted-checkpoint", "the checkpoint is deleted; the source is read from its start", deleted_checkpoint),
+    Fault("retention", "the target's old files are removed because of their age", retention, unfit=_has_files),
+    Fault("old-checkpoint", "an old checkpoint is restored", old_checkpoint),
+    Fault(
+        "deleted-checkpoint", "the checkpoint is deleted; the query reads the source from its start", deleted_checkpoint
+    ),
     Fault(
         "deleted-checkpoint-latest",
-        "the checkpoint is deleted; the source goes on with what is new",
+        "the checkpoint is deleted; the query reads only new rows",
         deleted_checkpoint_latest,
     ),
 ]

@@ -1,4 +1,4 @@
-"""The verdict on a history: rows lost, doubled or torn, from its readers' results."""
+"""The verdict on a history, from the results of a sink's readers: rows are lost, doubled or torn."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ BROKEN_BY: Mapping[Promise, Sequence[SinkVerdict]] = {
     "at least once": ("stuck", "lost"),
     "nothing": (),
 }
-"""The verdicts that break a promise; torn batches don't, because no document promises readers complete batches."""
+"""The verdicts that break each delivery guarantee; no guarantee covers torn batches, because no document promises them.
+"""
 FoundRows: TypeAlias = Mapping[int, Counter[str]]
 
 
 def found_in(rows: Sequence[Row], totals: bool) -> FoundRows:
-    """Return a reader's result for each history: the number of each row, or the total of each key."""
+    """Return what a reader finds of each history: the number of copies of each row, or each key's total."""
     found: dict[int, Counter[str]] = {}
     for row in rows:
         of_history = found.setdefault(int(row["history"]), Counter())
@@ -36,16 +37,16 @@ def found_in(rows: Sequence[Row], totals: bool) -> FoundRows:
 
 @dataclass
 class Seen:
-    """The observations of a sink under a fault.
+    """What readers found in a sink's target under a fault.
 
     Attributes:
-        readings: A reader's intermediate results, each with the number of the delivered batches.
-        end: A reader's final result.
-        batches: The batches whose rows are expected at the end.
-        second: Whether a second query's rows are expected too.
-        refusals: The refused actions, with the reasons.
-        stuck: The reason why the query, or a reader, can't continue; empty if it can.
-        unmet: The reason why the fault didn't happen; empty if it did.
+        readings: The readers' results during the run, each with the number of batches written before it.
+        end: The readers' results at the end.
+        batches: The batches whose rows the target should contain at the end.
+        second: Whether the target should also contain a second query's rows.
+        refusals: The errors with which the sink or Spark refused an action.
+        stuck: The error that stops the query or a reader for good; empty: no such error.
+        unmet: The reason why the fault didn't happen; empty if the fault happened.
     """
 
     batches: Sequence[int]
@@ -59,11 +60,11 @@ class Seen:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """The verdicts on the histories of a cohort.
+    """The bad verdicts on the histories of a cohort.
 
     Attributes:
         counts: The number of histories with each bad verdict.
-        smallest: The index of the smallest history with each bad verdict.
+        smallest: The index of the smallest history for each bad verdict.
     """
 
     counts: Mapping[SinkVerdict, int]
@@ -71,7 +72,7 @@ class Verdicts:
 
 
 def judged(cohort: SinkCohort, seen: Seen) -> Verdicts:
-    """Judge each history of a cohort by the observations."""
+    """Judge each history of a cohort by what the readers found."""
     of_each: dict[SinkVerdict, list[int]] = {}
     for number in range(len(cohort.histories)):
         for verdict in verdicts_on(cohort, number, seen):
@@ -101,7 +102,7 @@ def verdicts_on(cohort: SinkCohort, number: int, seen: Seen) -> list[SinkVerdict
 
 
 def _is_torn(cohort: SinkCohort, number: int, found: Counter[str]) -> bool:
-    """Return whether a reader has found some rows of a batch, or new totals of some of its keys, but not all."""
+    """Return whether a reader saw some, but not all, of a batch's rows or of its keys' new totals."""
     for batch in range(len(cohort.histories[number].batches)):
         after = cohort.expected(number, range(batch + 1))
         there = {found[key] >= after[key] for key in cohort.expected(number, [batch])}

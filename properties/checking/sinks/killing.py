@@ -1,4 +1,4 @@
-"""Real deaths: queries in a process that is killed while they wait, and continue in this process's session."""
+"""Queries in a process that is really killed, and their continuation in this process's session."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from .places import AFTER, BEFORE, DyingPlace
 from .playing import FaultedQuery
 
 WAIT_S = 120.0
-"""The time limit for queries to reach their places."""
+"""The time limit (s) for queries to reach the point where they are killed."""
 TRACED = 4
-"""The largest number of operations at which a process is killed in its commit."""
+"""The largest number of file operations of a commit at each of which a process is killed."""
 _LOOKS_S = 0.002
 
 
@@ -37,9 +37,9 @@ class Dying:
     """A query that will be killed.
 
     Attributes:
-        play: The query after the death.
+        play: The same query, as it continues after its process was killed.
         fault: The fault.
-        marker: The file that shows that the query waits.
+        marker: The file that the query creates when it waits for its death.
     """
 
     play: FaultedQuery
@@ -48,7 +48,7 @@ class Dying:
 
     @property
     def place(self) -> DyingPlace:
-        """The place at which the query waits."""
+        """The point of a write at which the query waits for its death."""
         if self.fault.waits:
             return zombies_place(self.play.sink)
         assert self.fault.place is not None
@@ -56,17 +56,17 @@ class Dying:
 
     @property
     def is_watched(self) -> bool:
-        """Whether the query is stopped when a file of its log appears; see `is_watched`."""
+        """Whether this process stops the query as soon as a certain log file exists; see `is_watched`."""
         return is_watched(self.play.sink, self.fault)
 
     @property
     def ended(self) -> str | None:
-        """The reason why its query has ended; None: it hasn't."""
+        """The error that ended the query; None: the query hasn't ended."""
         path = Path(f"{self.marker}.ended")
         return path.read_text() if path.exists() else None
 
     def told(self) -> dict[str, Any]:
-        """Return the data by which the process starts the query."""
+        """Return the query's data for the script of the process that will be killed."""
         return {
             "sink": self.play.sink.name,
             "folder": str(self.play.folder),
@@ -78,18 +78,18 @@ class Dying:
 
 
 def is_watched(sink: SinkContract, fault: Fault) -> bool:
-    """Return whether a sink calls no function at a fault's place, and so is stopped when a file of its log appears."""
+    """Return whether Spark's own sink must be stopped by watching its log files, because it calls no function."""
     return fault.place == AFTER and not fault.waits and sink.name.startswith("file-")
 
 
 def dying_of(play: FaultedQuery, fault: Fault) -> Dying:
-    """Return a query that a fault will kill, after its first batches were delivered."""
+    """Return a query that a fault will kill, after its first batches are written."""
     play.make_available(fault.batch + 1)
-    return Dying(play, fault, play.folder / f"stands still {play.sink.name}")
+    return Dying(play, fault, play.folder / f"waits: {play.sink.name}")
 
 
 def kill_together(queries: Sequence[Dying], folder: Path) -> float:
-    """Run queries to their places in one process, kill it, and record those that haven't reached their places.
+    """Run queries in one process until they wait, kill the process, and record queries that didn't wait.
 
     Returns:
         The CPU time of the killed process and its JVM (s).
@@ -98,12 +98,12 @@ def kill_together(queries: Sequence[Dying], folder: Path) -> float:
         _await(queries, process.pids)
     for query in queries:
         if not query.marker.exists():
-            query.play.seen.unmet = f"its query doesn't come to this place: {query.ended or 'in time'}"
+            query.play.seen.unmet = f"its query doesn't reach the point where it is killed: {query.ended or 'in time'}"
     return process.cpu_seconds
 
 
 def seen_after_death(query: Dying) -> Seen:
-    """Read the state after the death, and let the query continue in this process."""
+    """Read the target after the death, and continue the query in this process."""
     if not query.play.seen.unmet:
         query.play.observe()
         query.play.finish()
@@ -111,7 +111,7 @@ def seen_after_death(query: Dying) -> Seen:
 
 
 def zombies(queries: Sequence[Dying], folder: Path) -> float:
-    """Let queries wait in another process while their successors write, and then continue and write last.
+    """Let old queries wait in another process while their successors write; then let the old queries write last.
 
     Returns:
         The CPU time of that process and its JVM (s).
@@ -121,7 +121,7 @@ def zombies(queries: Sequence[Dying], folder: Path) -> float:
         successors = [query for query in queries if query.marker.exists()]
         for query in successors:
             if why := query.play.run_until(AT + 2):
-                query.play.seen.refusals.append(f"its successor: {why}")
+                query.play.seen.refusals.append(f"the old query's successor: {why}")
             query.play.observe()
             Path(f"{query.marker}.go").touch()
         end = time.monotonic() + WAIT_S
@@ -129,10 +129,10 @@ def zombies(queries: Sequence[Dying], folder: Path) -> float:
             time.sleep(0.05)
     for query in queries:
         if query not in successors:
-            query.play.seen.unmet = f"its query doesn't come to this place: {query.ended or 'in time'}"
+            query.play.seen.unmet = f"its query doesn't reach the point where it waits: {query.ended or 'in time'}"
             continue
         if query.ended:
-            query.play.seen.refusals.append(f"the zombie: {query.ended}")
+            query.play.seen.refusals.append(f"the old query: {query.ended}")
         query.play.observe()
         query.play.finish()
     return process.cpu_seconds
@@ -170,7 +170,7 @@ def _process(queries: Sequence[Dying], folder: Path) -> Iterator[_Started]:
             while not (said := told.with_suffix(".pids")).exists() or len(said.read_text().split()) < 2:
                 if process.poll() is not None or time.monotonic() > end:
                     tail = (folder / "process.log").read_text(errors="replace").strip().splitlines()[-1:]
-                    raise StreamproofError(f"the process that is to be killed didn't start: {''.join(tail)}")
+                    raise StreamproofError(f"the process to kill didn't start: {''.join(tail)}")
                 time.sleep(0.05)
             started.pids += [int(one) for one in reversed(said.read_text().split())]
             yield started
@@ -187,7 +187,7 @@ def _process(queries: Sequence[Dying], folder: Path) -> Iterator[_Started]:
 
 
 def _await_end(pid: int) -> None:
-    """Wait until a killed process has ended, because until then it holds its files and locks."""
+    """Wait until a killed process has ended and released its files and locks."""
     end = time.monotonic() + WAIT_S
     while time.monotonic() < end:
         try:
@@ -200,7 +200,7 @@ def _await_end(pid: int) -> None:
 
 
 def _await(queries: Sequence[Dying], pids: Sequence[int]) -> None:
-    """Wait until each query waits or has ended; stop the JVM if a watched query's log exists."""
+    """Wait until each query waits or has ended; stop the JVM when a watched query's log file exists."""
     end = time.monotonic() + WAIT_S
     while time.monotonic() < end:
         waiting = [query for query in queries if not query.marker.exists() and query.ended is None]
@@ -216,7 +216,7 @@ def _await(queries: Sequence[Dying], pids: Sequence[int]) -> None:
 
 
 def killed_in_commit(play: FaultedQuery) -> Iterator[tuple[str, FaultedQuery]]:
-    """Kill a process at some of its operations on the target's files; yield each, and the query that continues.
+    """Kill a process at operations on the target's files; yield each operation, and the query that continues.
 
     Raises:
         StreamproofError: This system can't trace processes.
@@ -233,7 +233,7 @@ def killed_in_commit(play: FaultedQuery) -> Iterator[tuple[str, FaultedQuery]]:
         play.restore(checkpoint, play.checkpoint)
         play.seen = Seen(play.seen.batches)
         said = _traced(number, play, rows)
-        yield f"operation {number} of {count}, {said.get('killed at', 'behind its end')}", play
+        yield f"operation {number} of {count}, {said.get('killed at', 'after its end')}", play
 
 
 def _traced(number: int, play: FaultedQuery, rows: Path) -> dict[str, Any]:
@@ -244,6 +244,6 @@ def _traced(number: int, play: FaultedQuery, rows: Path) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
     except (IndexError, ValueError):
-        why = (ended.stderr.strip().splitlines() or ["it prints nothing"])[-1]
+        why = (ended.stderr.strip().splitlines() or ["the process prints no result"])[-1]
         raise StreamproofError(f"no process can be killed in its commit here: {why}") from None
     return found

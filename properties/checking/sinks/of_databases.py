@@ -1,4 +1,4 @@
-"""Sinks that write to a database in a function of `foreachBatch`: by appending, by key, and with a guard."""
+"""Sinks whose `foreachBatch` function writes to a database: by appending, by key, or with a guard table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOTALS = "CREATE TABLE IF NOT EXISTS result (history BIGINT, key VARCHAR(9), tot
 GUARD = "CREATE TABLE IF NOT EXISTS done (batch BIGINT PRIMARY KEY)"
 INSERT = "INSERT INTO result VALUES (?, ?, ?, ?)"
 UPSERT = "INSERT INTO result VALUES (?, ?, ?) ON CONFLICT (history, key) DO UPDATE SET total = excluded.total"
-NO_PROMISE = "no document: seen in articles"
+NO_PROMISE = "no document: common in articles"
 Database = Any
 """A connection of SQLite or DuckDB."""
 
@@ -40,7 +40,7 @@ def duckdb(target: str) -> Iterator[Database]:
 
 @contextlib.contextmanager
 def transaction(database: Database) -> Iterator[None]:
-    """Commit the block's changes, or nothing."""
+    """Commit all changes of the block, or none of them."""
     database.execute("BEGIN")
     try:
         yield
@@ -60,7 +60,7 @@ def insert(database: Database, statement: str, rows: Sequence[tuple[Any, ...]]) 
 def insert_halves(
     database: Database, statement: str, parts: tuple[Sequence[Any], Sequence[Any]], batch: int, at: Places
 ) -> None:
-    """Insert both halves of a micro-batch; its process may die between them."""
+    """Insert both halves of a micro-batch; a fault may kill the process between the halves."""
     first, second = parts
     insert(database, statement, first)
     at.reach(WITHIN, batch)
@@ -83,7 +83,7 @@ def at_once(
 
 
 def by_row(rows: Any, batch: int, target: str, at: Places) -> None:
-    """Write each half of a micro-batch in its own transaction, as a driver with autocommit does for each row."""
+    """Write each half of a micro-batch in its own transaction, as a driver with autocommit writes each row."""
     first, second = halves(rows)
     with sqlite(target) as database:
         database.execute(ROWS)
@@ -102,7 +102,7 @@ def is_done(database: Database, batch: int) -> bool:
 
 
 def guard_after(rows: Any, batch: int, target: str, at: Places) -> None:
-    """Write a micro-batch missing from the guard table, then record it in the guard table."""
+    """Write a micro-batch unless the guard table contains it, then add it to the guard table."""
     parts = halves(rows)
     with sqlite(target) as database:
         if is_done(database, batch):
@@ -115,7 +115,7 @@ def guard_after(rows: Any, batch: int, target: str, at: Places) -> None:
 
 
 def guard_before(rows: Any, batch: int, target: str, at: Places) -> None:
-    """Record a micro-batch in the guard table, then write it."""
+    """Add a micro-batch to the guard table, unless the table contains it, then write the micro-batch."""
     parts = halves(rows)
     with sqlite(target) as database:
         if is_done(database, batch):
@@ -128,7 +128,7 @@ def guard_before(rows: Any, batch: int, target: str, at: Places) -> None:
 
 
 def guard_within(rows: Any, batch: int, target: str, at: Places) -> None:
-    """Write a micro-batch and its number in one transaction; the number's primary key lets it commit only once."""
+    """Write a micro-batch and its number, a primary key, in one transaction, which can commit only once."""
     parts = halves(rows)
     with sqlite(target) as database:
         if is_done(database, batch):
@@ -140,7 +140,7 @@ def guard_within(rows: Any, batch: int, target: str, at: Places) -> None:
 
 
 def rows_of_sqlite(target: str) -> list[Row]:
-    """Return the rows of the table `result`; none without the table."""
+    """Return the rows of the table `result`; return no rows if there is no table."""
     return SQLiteTable(table="result").rows(target)
 
 
@@ -158,7 +158,7 @@ SINKS = [
     ),
     SinkContract(
         "sqlite-by-row",
-        "foreachBatch inserts the batch into SQLite in two commits, as with autocommit",
+        "foreachBatch inserts the batch into SQLite in two commits, as drivers with autocommit do",
         "at least once",
         _USING,
         rows_of_sqlite,
@@ -188,7 +188,7 @@ SINKS = [
     ),
     SinkContract(
         "guard-after",
-        "foreachBatch writes a batch that a table of batches lacks, then notes it there",
+        "foreachBatch writes the batch unless a guard table contains it, then adds it to the guard table",
         "nothing",
         NO_PROMISE,
         rows_of_sqlite,
@@ -197,7 +197,7 @@ SINKS = [
     ),
     SinkContract(
         "guard-before",
-        "foreachBatch notes a batch in a table of batches, then writes it",
+        "foreachBatch adds the batch to a guard table, unless the table contains it, then writes the batch",
         "nothing",
         NO_PROMISE,
         rows_of_sqlite,
@@ -206,7 +206,7 @@ SINKS = [
     ),
     SinkContract(
         "transaction",
-        "foreachBatch writes a batch and its number, a primary key, in one transaction",
+        "foreachBatch writes the batch and its number, a primary key, in one transaction",
         "exactly once",
         _USING,
         rows_of_sqlite,

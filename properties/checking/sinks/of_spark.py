@@ -1,4 +1,4 @@
-"""Sinks whose rows Spark's tasks write: its own file sink, `foreach`, memory, and writes in `foreachBatch`."""
+"""Sinks whose rows Spark's tasks write: the file sink, `foreach`, the memory sink, and `foreachBatch` functions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def append(rows: Any, batch: int, target: str, at: Places) -> None:
 
 
 def overwrite(rows: Any, batch: int, target: str, at: Places) -> None:
-    """Overwrite the folder of a micro-batch."""
+    """Overwrite the folder that is named after a micro-batch."""
     at.frame(rows).write.mode("overwrite").parquet(f"{target}/batch={batch}")
 
 
@@ -58,7 +58,7 @@ def _url(target: str) -> str:
 
 
 def rows_of_derby(target: str) -> list[Row]:
-    """Return the rows of the table `result`; none without a database."""
+    """Return the rows of the table `result`; return no rows if there is no database."""
     if not Path(target).is_dir():
         return []
     _quiet_derby()
@@ -67,10 +67,10 @@ def rows_of_derby(target: str) -> list[Row]:
 
 
 def for_each(writer: DataStreamWriter, target: str, at: Places) -> StreamingQuery:
-    """Start a query whose writer appends each row to the file of its partition."""
+    """Start a query with a `foreach` writer, which appends each row to a file of its partition."""
     Path(target).mkdir(exist_ok=True)
 
-    class OfRows:  # nested, so that Spark sends it to the workers by value
+    class OfRows:  # nested, so that Spark pickles it by value
         def open(self, partition_id: int, epoch_id: int) -> bool:
             self.partition, self.batch, self.count = partition_id, epoch_id, 0
             self.file = Path(target, f"{partition_id}.json").open("a", encoding="utf-8")  # noqa: SIM115
@@ -91,19 +91,19 @@ def for_each(writer: DataStreamWriter, target: str, at: Places) -> StreamingQuer
 
         def settle(self, place: DyingPlace) -> None:
             if self.partition and (place, self.batch) == (at.place, at.batch):
-                time.sleep(SETTLES_S * (not at.is_met))  # the other partition's task ends in the meantime
+                time.sleep(SETTLES_S * (not at.is_met))  # meanwhile the other partition's task ends
                 at.reach(place, self.batch)
 
     return writer.foreach(OfRows()).start()
 
 
 def memory(writer: DataStreamWriter, target: str, at: Places) -> StreamingQuery:
-    """Start a query whose rows become a table in the driver's memory."""
+    """Start a query with Spark's memory sink, whose table is in the driver's memory."""
     return writer.format("memory").queryName(_table(target)).start()
 
 
 def rows_of_memory(target: str) -> list[Row]:
-    """Return the rows of the table in the driver's memory."""
+    """Return the rows of the memory sink's table."""
     session = spark_session(any_provider=True)
     return [*rows_of(session.table(_table(target)))] if session.catalog.tableExists(_table(target)) else []
 
@@ -113,12 +113,12 @@ def _table(target: str) -> str:
 
 
 def rows_of_parquet(target: str) -> list[Row]:
-    """Return the rows of parquet files; for Spark's file sink, only the files in its log."""
+    """Return the rows of Parquet files; of a file sink, return only rows in files that its log names."""
     return ParquetFiles().rows(target)
 
 
 def rows_of_json(target: str) -> list[Row]:
-    """Return the rows of JSON files; for Spark's file sink, only the files in its log."""
+    """Return the rows of JSON files; of a file sink, return only rows in files that its log names."""
     return JsonFiles().rows(target)
 
 
@@ -135,7 +135,7 @@ SINKS = [
     ),
     SinkContract(
         "file-json",
-        "Spark's file sink, JSON, whose log is compacted every second batch",
+        "Spark's file sink, JSON, with a log that is compacted every second batch",
         "exactly once",
         _SINKS,
         rows_of_json,
@@ -156,7 +156,7 @@ SINKS = [
     ),
     SinkContract(
         "overwrite",
-        "foreachBatch overwrites the folder of the batch",
+        "foreachBatch overwrites a folder that is named after the batch",
         "exactly once",
         f"{GUIDE}#foreachbatch",
         rows_of_parquet,
@@ -166,7 +166,7 @@ SINKS = [
     ),
     SinkContract(
         "jdbc",
-        "foreachBatch appends by Spark's JDBC writer to Derby",
+        "foreachBatch appends to Derby by Spark's JDBC writer",
         "at least once",
         "https://spark.apache.org/docs/latest/sql-data-sources-jdbc.html",
         rows_of_derby,
@@ -176,7 +176,7 @@ SINKS = [
     ),
     SinkContract(
         "foreach",
-        "foreach appends each row to the file of its partition",
+        "foreach appends each row to a file of its partition",
         "at least once",
         f"{GUIDE}#foreach",
         rows_of_json,

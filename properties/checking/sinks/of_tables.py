@@ -1,4 +1,4 @@
-"""Sinks that commit to a Delta or Iceberg table, whose format keeps versions, in a function of `foreachBatch`."""
+"""Sinks whose `foreachBatch` function commits to a Delta or Iceberg table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .contracts import SinkContract, table_of
 from .places import AFTER, BEFORE, CHECKED, Places
 
 APPLICATION = "payments"
-"""The application's id in a table's transactions."""
+"""The application id in the transactions of a Delta table."""
 _BATCH = "streaming.batch"
 _DELTA_BATCHES = "https://docs.delta.io/latest/delta-streaming.html#idempotent-table-writes-in-foreachbatch"
 
@@ -25,7 +25,9 @@ def delta_append(rows: Any, batch: int, target: str, at: Places) -> None:
 
 
 def delta_transaction(rows: Any, batch: int, target: str, at: Places) -> None:
-    """Append a micro-batch to a Delta table, if no transaction has its number, as a transaction with its number."""
+    """Append a micro-batch to a Delta table in a numbered transaction, unless the table has a transaction of this
+    number.
+    """
     from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
     if DeltaTable.is_deltatable(target):
@@ -52,7 +54,7 @@ def iceberg_append(rows: Any, batch: int, target: str, at: Places) -> None:
 
 
 def iceberg_batch(rows: Any, batch: int, target: str, at: Places) -> None:
-    """Append a micro-batch to an Iceberg table, if no snapshot names it, and name it in the new snapshot."""
+    """Append a micro-batch to an Iceberg table, and name it in the snapshot, unless a snapshot already names it."""
     table = table_of(rows)
     found = _iceberg(target, table.schema)
     if any(snapshot.summary and snapshot.summary[_BATCH] == str(batch) for snapshot in found.snapshots()):
@@ -84,7 +86,7 @@ SINKS = [
     ),
     SinkContract(
         "delta-txn",
-        "foreachBatch appends to a Delta table by delta-rs, with the batch as the version of its application",
+        "foreachBatch appends to a Delta table by delta-rs, with the batch's number as the transaction's version",
         "exactly once",
         _DELTA_BATCHES,
         rows_of_delta,
@@ -105,7 +107,7 @@ SINKS = [
     ),
     SinkContract(
         "iceberg-batch",
-        "foreachBatch appends to an Iceberg table by pyiceberg, unless a snapshot names the batch",
+        "foreachBatch appends to an Iceberg table by pyiceberg, unless a snapshot already names the batch",
         "exactly once",
         "https://py.iceberg.apache.org/api/#snapshot-properties",
         rows_of_iceberg,

@@ -1,4 +1,4 @@
-"""The places within a sink's write at which its process dies, or waits for its death."""
+"""The points of a sink's write at which a query's process dies, or waits to be killed."""
 
 from __future__ import annotations
 
@@ -21,24 +21,23 @@ WITHIN: DyingPlace = "within a write"
 BETWEEN: DyingPlace = "between two writes"
 AFTER: DyingPlace = "after its write"
 PER_BATCH = 100
-"""The numbers of batch 2's rows start at 200."""
+"""The row numbers of batch n start at n times this number."""
 SETTLES_S = 1.0
-"""The time that a partition's task waits within a write, so that the other partition's task can end."""
+"""How long (s) one partition's task waits within a write, so that the other partition's task can end."""
 _LOOKS_S = 0.02
 
 
 @dataclass(frozen=True)
 class Places:
-    """The place where a query stops, once.
+    """The point of a write at which a query stops once.
 
-    Spark's tasks have their own memory, so a file records that the query has stopped.
+    Spark's tasks share no memory, so a file records that the query has stopped.
 
     Attributes:
         place: The place; None: the query doesn't stop.
-        batch: The number of the micro-batch.
-        marker: The file that is created at the place.
-        waits: Whether all its tasks wait there, until a file with the marker's name and `.go` is created; else a task
-            fails.
+        batch: The number of the micro-batch in which the query stops.
+        marker: The file that the query creates when it stops.
+        waits: Whether all tasks wait until a file with the marker's name and `.go` exists; else a task fails.
     """
 
     place: DyingPlace | None = None
@@ -47,10 +46,10 @@ class Places:
     waits: bool = False
 
     def reach(self, place: DyingPlace, batch: int) -> None:
-        """Stop, if the query stops at this place.
+        """Stop if this is the point at which the query stops.
 
         Raises:
-            RuntimeError: The query dies at this place.
+            RuntimeError: The query dies at this point.
         """
         if (place, batch) == (self.place, self.batch) and (self.waits or not self.is_met):
             self.stop()
@@ -64,7 +63,7 @@ class Places:
         """Stop here.
 
         Raises:
-            RuntimeError: The query dies at this place.
+            RuntimeError: The query dies at this point.
         """
         marker = Path(self.marker)
         marker.touch()
@@ -74,7 +73,7 @@ class Places:
             time.sleep(_LOOKS_S)
 
     def frame(self, rows: DataFrame) -> DataFrame:
-        """Return rows whose Spark tasks stop before the first row, or within a write in one partition."""
+        """Return the rows; Spark's tasks stop before the first row, or within the write of one partition."""
         if self.place not in (BEFORE, WITHIN):
             return rows
         from pyspark.sql import functions as F
@@ -87,7 +86,9 @@ class Places:
                 self.stop()
             return True
 
-        return rows.where(F.udf(lambda number: passes(number), "boolean")("id"))  # Spark warns about hints
+        return rows.where(
+            F.udf(lambda number: passes(number), "boolean")("id")
+        )  # a lambda without annotations: Spark warns about type hints
 
 
 NOWHERE = Places()

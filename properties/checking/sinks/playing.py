@@ -1,4 +1,4 @@
-"""Simulates a fault on a sink: runs a query over a cohort's batches, stopped, restarted and read by the fault."""
+"""Runs a sink's query over a cohort's batches, and stops and restarts the query and reads its target under a fault."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import DataStreamReader, StreamingQuery
 
 ATTEMPTS = 3
-"""The number of restarts of a query before it counts as stuck."""
+"""The number of restarts after which a query counts as stuck."""
 QUERY_S = 45.0
 ROWS = "rows"
 
@@ -35,17 +35,17 @@ class FaultedQuery(PreparedQuery):
 
     Args:
         spark: The session.
-        folder: The folder of the query.
+        folder: The folder of the query's files.
         sink: The sink.
         cohort: The histories.
-        target: The target; by default a target in the folder.
-        second: Whether it is a second query, with its own rows.
+        target: The target of the sink; by default a target in the folder.
+        second: Whether this is a second query, with rows of its own.
 
     Attributes:
-        at: The place where the query stops.
+        at: The point of a write at which the query stops.
         seen: The observations.
-        files_per_batch: The number of files that a micro-batch reads.
-        filling: Whether its second batch contains rows that fill a disk.
+        files_per_batch: The number of files in a micro-batch.
+        filling: Whether the second batch contains rows that fill a disk.
     """
 
     refused = ("", {})
@@ -72,7 +72,7 @@ class FaultedQuery(PreparedQuery):
         self.kept: Path | None = None
 
     def reader(self, name: str) -> DataStreamReader:
-        """Return the reader of the rows, with the given number of files in a micro-batch."""
+        """Return a streaming reader of the input, with the given number of files in a micro-batch."""
         return super().reader(name).option("maxFilesPerTrigger", self.files_per_batch)
 
     def place(self, batch_id: int) -> tuple[int, bool]:
@@ -80,14 +80,14 @@ class FaultedQuery(PreparedQuery):
         return batch_id, True
 
     def make_available(self, count: int) -> None:
-        """Write the files of the cohort's first batches."""
+        """Write the input files of the first batches."""
         for batch in range(self.available, count):
             table = self.cohort.table(batch, self.second, self.filling and batch == 1)
             hand_over(table, batch, self.folders[ROWS])
         self.available = max(self.available, count)
 
     def start(self) -> StreamingQuery:
-        """Start the sink's query; rows that Spark's tasks write are in two partitions."""
+        """Start the sink's query; Spark's tasks write its rows in two partitions."""
         from pyspark.sql import functions as F
 
         rows, sink, at = self.stream(ROWS), self.sink, self.at
@@ -110,11 +110,11 @@ class FaultedQuery(PreparedQuery):
                 self.spark.conf.unset(name)
 
     def written(self, rows: DataFrame, batch: int) -> None:
-        """Write a micro-batch, like the function of `foreachBatch`."""
+        """Write a micro-batch by the sink's function for `foreachBatch`."""
         self.write(rows, batch, self.at)
 
     def write(self, rows: Any, batch: int, at: Places) -> None:
-        """Write rows as a micro-batch, and stop before or after the write if the place requires it."""
+        """Write rows as a micro-batch, and stop before or after the write if this query stops there."""
         assert self.sink.write is not None
         if self.kept is not None:
             self.kept.mkdir(exist_ok=True)
@@ -124,13 +124,13 @@ class FaultedQuery(PreparedQuery):
         at.reach(AFTER, batch)
 
     def stops(self, place: DyingPlace, batch: int, waits: bool = False) -> Places:
-        """Let the query stop at a place, once; it fails there, or waits."""
+        """Stop the query once at a point of a write, where it fails or waits."""
         number = len([*self.folder.glob("stopped *")])
         self.at = Places(place, batch, str(self.folder / f"stopped {number} {self.sink.name}"), waits)
         return self.at
 
     def run_until(self, batches: int) -> str:
-        """Start the query until it has written the first batches; return the reason of a failure, or empty."""
+        """Run the query until it has written the first batches; return the error of a failure, or an empty text."""
         self.make_available(batches)
         try:
             with self.running() as query:
@@ -144,27 +144,27 @@ class FaultedQuery(PreparedQuery):
         return ""
 
     def dies(self, batches: int) -> bool:
-        """Run until the query dies at the planned place; otherwise record that the fault isn't met."""
+        """Run until the query dies at the planned point; if it doesn't die, record that the fault didn't happen."""
         why = self.run_until(batches)
         if not self.at.is_met:
-            self.seen.unmet = f"the query doesn't come to this place{f': {why}' if why else ''}"
+            self.seen.unmet = f"the query doesn't reach the point where it should die{f': {why}' if why else ''}"
         elif why and PlannedCrash.__name__ not in why:
             self.seen.refusals.append(why)
         self.at = NOWHERE
         return not self.seen.unmet
 
     def observe(self) -> None:
-        """Record a reader's intermediate result, if the reader can read."""
-        with contextlib.suppress(Exception):  # any library's reader may raise its own errors
+        """Record the readers' results during the run; a reader may fail then."""
+        with contextlib.suppress(Exception):  # a library's reader may raise errors of its own
             self.seen.readings.append(self.found())
 
     def found(self) -> FoundRows:
-        """Return a reader's result."""
+        """Return what a reader finds of each history."""
         with reported_failures():
             return found_in(self.sink.read(self.target), self.sink.result == "totals")
 
     def finish(self) -> Seen:
-        """Start the query until all batches are written, and read the target."""
+        """Run the query until all batches are written, and read the target."""
         why = ""
         for _ in range(ATTEMPTS):
             if not (why := self.run_until(BATCHES)):
@@ -179,7 +179,7 @@ class FaultedQuery(PreparedQuery):
         return self.seen
 
     def restore(self, saved: Path, to: Path) -> None:
-        """Restore a saved folder."""
+        """Restore a folder from its saved copy."""
         shutil.rmtree(to, ignore_errors=True)
         if saved.exists():
             shutil.copytree(saved, to)

@@ -1,4 +1,4 @@
-"""The sinks of the table, by name, and those that aren't played."""
+"""The sinks of the table, by name, and the sinks that the command doesn't run."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from .contracts import SinkContract
 
 SINKS: Mapping[str, SinkContract] = {one.name: one for one in [*of_spark.SINKS, *of_databases.SINKS, *of_tables.SINKS]}
 NOT_PLAYED: Mapping[str, str] = {
-    "console": "nothing reads what it has printed",
-    "kafka": "Spark takes its connector only when a session starts: `invariants(Sink.kafka(start))` asks it",
-    "postgres": "it needs a server: `invariants(Sink.postgres(start, …))` asks it",
-    "delta-spark": "no release of Delta is for PySpark 4.3",
-    "iceberg-spark": "no release of Iceberg is for PySpark 4.3",
+    "console": "no reader sees what it prints",
+    "kafka": "Spark loads its connector only when a session starts: use `invariants(Sink.kafka(start))`",
+    "postgres": "it needs a server: use `invariants(Sink.postgres(start, …))`",
+    "delta-spark": "no release of Delta supports PySpark 4.3",
+    "iceberg-spark": "no release of Iceberg supports PySpark 4.3",
 }
-"""Further sinks, and the reason why they aren't in the table."""
+"""Sinks that the table lacks, and the reason."""
 
 
 def sink_named(name: str) -> SinkContract:
-    """Return a sink.
+    """Return the sink with a name.
 
     Raises:
-        BadInput: No sink has this name, or the sink isn't played.
+        BadInput: No sink has this name, or the command doesn't run this sink.
     """
     if name in NOT_PLAYED:
-        raise BadInput(f"the sink {name} isn't played: {NOT_PLAYED[name]}")
+        raise BadInput(f"the sink {name} can't be tested: {NOT_PLAYED[name]}")
     if name not in SINKS:
-        raise BadInput(f"there is no sink {name!r}: name some of {', '.join(SINKS)}")
+        raise BadInput(f"there is no sink {name!r}: name one of {', '.join(SINKS)}")
     return SINKS[name]

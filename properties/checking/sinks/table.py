@@ -1,4 +1,4 @@
-"""The table of sinks and faults: each cell is simulated and played by a real death, judged, and explained."""
+"""The table of sinks and faults: simulates each fault on each sink, kills a real process, and judges the target."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from .sinks import SINKS
 
 HISTORIES = 60
 TOGETHER = 8
-"""The largest number of queries that die in one process."""
+"""The largest number of queries in a process that is killed."""
 
 
 @dataclass(frozen=True)
 class PlayedFault:
-    """A fault, as played in one way.
+    """The result of a fault on a sink, from a simulation or from a real death.
 
     Attributes:
         counts: The number of histories with each bad verdict.
-        smallest: The smallest history with each bad verdict, in words.
-        refusals: The refused actions, with the reasons.
-        why: The reason why the query or its readers can't continue; empty if they can.
-        unmet: The reason why the fault wasn't played; empty if it was.
+        smallest: The smallest history with each bad verdict, as text.
+        refusals: The errors with which the sink or Spark refused an action.
+        why: The error that stops the query or a reader for good; empty: no such error.
+        unmet: The reason why the fault didn't happen; empty if the fault happened.
         seconds: The duration (s); for a death that several queries share, with the time until all of them died.
         cpu_seconds: The CPU time of all processes in this duration (s).
     """
@@ -52,13 +52,13 @@ class PlayedFault:
 
     @property
     def verdicts(self) -> tuple[SinkVerdict, ...]:
-        """The verdicts, the worst first; a refusal that came too late to keep the rows is none."""
+        """The verdicts, the worst first; an error that comes after the rows are damaged isn't a verdict."""
         if self.unmet:
             return ("not played",)
         return tuple(one for one in BAD if one in self.counts) or ("refused" if self.refusals else "kept",)
 
     def with_other(self, other: PlayedFault) -> PlayedFault:
-        """Return the worst of both, for a fault that is played at several places."""
+        """Return the worse of two results, for a fault that happens at several points of a write."""
         if self.unmet or other.unmet:
             return self if other.unmet else other
         counts = {one: max(self.counts.get(one, 0), other.counts.get(one, 0)) for one in BAD}
@@ -74,14 +74,14 @@ class PlayedFault:
 
 @dataclass(frozen=True)
 class Cell:
-    """A sink under a fault.
+    """The results of one fault on one sink.
 
     Attributes:
         sink: The sink.
         fault: The fault.
-        by_hand: The result of the simulation in one process: by an exception, or by restored files.
-        killed: The result of a process that is killed, or continues together with its successor.
-        unfit: The reason why the sink can't undergo the fault; empty if it can.
+        by_hand: The result of the simulation, which raises an exception or restores files.
+        killed: The result of a process that is killed, or that continues after its successor has started.
+        unfit: The reason why the fault can't happen to the sink; empty if it can.
     """
 
     sink: SinkContract
@@ -103,7 +103,7 @@ class Cell:
 
     @property
     def played(self) -> PlayedFault:
-        """Both ways together, with the worst of each."""
+        """The worse of the simulation's result and the real process's result."""
         found = PlayedFault(unmet=self.unfit or self._unmet)
         for way in self.ways.values():
             found = found.with_other(way) if not found.unmet else way
@@ -116,28 +116,28 @@ class Cell:
 
     @property
     def verdicts(self) -> tuple[SinkVerdict, ...]:
-        """The verdicts of both ways, the worst first."""
+        """The verdicts of both results, the worst first."""
         return self.played.verdicts
 
     @property
     def is_broken(self) -> bool:
-        """Whether the result breaks the promise of the sink's document."""
+        """Whether the result breaks the delivery guarantee in the sink's documentation."""
         return self.fault.is_of_process and bool({*self.verdicts} & {*BROKEN_BY[self.sink.promises]})
 
     @property
     def differs(self) -> bool:
-        """Whether both ways were played and damage the rows differently."""
+        """Whether the simulation and the real process damage the rows differently."""
         return len({frozenset(way.counts) for way in self.ways.values()}) > 1
 
     @property
     def cause(self) -> tuple[str, str]:
-        """The cause of a bad verdict, and its document or source; empty without a bad verdict."""
+        """The cause of a bad verdict, and the source of the cause; both are empty without a bad verdict."""
         bad = [one for one in self.verdicts if one in BAD]
         return cause_of(self.sink, self.fault.name, bad[0]) if bad else ("", "")
 
     @property
     def command(self) -> str:
-        """The command that plays the cell again."""
+        """The command that runs this cell of the table again."""
         return f"streamproof sinks {self.sink.name} --fault {self.fault.name}"
 
     def to_json(self) -> dict[str, Any]:
@@ -175,7 +175,7 @@ class Cell:
 
 
 def fault_named(name: str) -> Fault:
-    """Return a fault.
+    """Return the fault with a name.
 
     Raises:
         BadInput: No fault has this name.
@@ -188,14 +188,14 @@ def fault_named(name: str) -> Fault:
 
 @dataclass(frozen=True)
 class Asked:
-    """The cells to play, and their options.
+    """The cells of the table to run, and their options.
 
     Attributes:
         sinks: The sinks.
         faults: The faults.
         histories: The number of histories that share each query.
-        seed: The seed of the drawn histories.
-        folder: The folder of all files.
+        seed: The seed of the random histories.
+        folder: The folder of all files of the run.
     """
 
     sinks: Sequence[SinkContract] = tuple(SINKS.values())
@@ -205,7 +205,7 @@ class Asked:
     folder: Path | None = None
 
     def cohort(self, sink: SinkContract) -> SinkCohort:
-        """Return the histories of a sink's queries."""
+        """Return the cohort of histories for a sink."""
         return SinkCohort(payments(self.histories, self.seed), sink.result == "totals")
 
 
@@ -224,8 +224,8 @@ def play(
         save: Saves the cells, so that an interruption doesn't lose them.
 
     Raises:
-        BadInput: None of the sinks is installed.
-        StreamproofError: Spark, or a process to kill, couldn't be started.
+        BadInput: No chosen sink has its package installed.
+        StreamproofError: Spark, or a process to kill, doesn't start.
     """
     _require_installed(asked.sinks)
     known = {(cell.sink.name, cell.fault.name): cell for cell in found}
@@ -244,7 +244,7 @@ def play(
     left = [index for index, cell in enumerate(found) if not cell.unfit and cell.killed is None]
     for group in _groups(found, [index for index in left if found[index].fault.place is not None]):
         names = dict.fromkeys(found[index].fault.name for index in group)
-        show(f"a process dies: {len(group)} queries, {', '.join(names)}")
+        show(f"kill a process: {len(group)} queries, {', '.join(names)}")
         for index, way in zip(group, _killed(asked, [found[index] for index in group]), strict=True):
             found[index] = replace(found[index], killed=way)
         save()
@@ -259,11 +259,11 @@ def play(
 def _require_installed(sinks: Sequence[SinkContract]) -> None:
     missing = [sink for sink in sinks if sink.missing]
     if missing and len(missing) == len(sinks):
-        raise BadInput(f"the sink {missing[0].name} can't be played: {missing[0].missing}")
+        raise BadInput(f"the sink {missing[0].name} can't be tested: {missing[0].missing}")
 
 
 def _groups(found: Sequence[Cell], indexes: Sequence[int]) -> Iterator[list[int]]:
-    """Divide cells into groups that can die in one process: zombies apart, and each cell of Spark's own log alone."""
+    """Divide cells into groups whose queries can die in one process; cells that need their own process stay alone."""
     watched = [index for index in indexes if is_watched(found[index].sink, found[index].fault)]
     for is_zombie in (False, True):
         some = [one for one in indexes if found[one].fault.waits == is_zombie and one not in watched]
@@ -280,7 +280,7 @@ def _by_hand(asked: Asked, sink: SinkContract, fault: Fault) -> PlayedFault:
 
 @contextlib.contextmanager
 def _play(asked: Asked, sink: SinkContract, cohort: SinkCohort) -> Iterator[FaultedQuery]:
-    """Create a query in its own folder."""
+    """Simulate the fault, or return a query to be killed, in a folder of its own."""
     spark = spark_session(any_provider=True)
     with temporary_folder(asked.folder or work_folder()) as folder:
         yield FaultedQuery(spark, folder, sink, cohort)
@@ -306,7 +306,7 @@ def _killed(asked: Asked, group: Sequence[Cell]) -> list[PlayedFault]:
 def _traced(asked: Asked, cell: Cell) -> PlayedFault:
     if why := tracing.why_not():
         return PlayedFault(unmet=why)
-    cohort, found = asked.cohort(cell.sink), PlayedFault(unmet="its query doesn't come to its write")
+    cohort, found = asked.cohort(cell.sink), PlayedFault(unmet="its query doesn't start its write")
     with _play(asked, cell.sink, cohort) as play:
         try:
             began = Spent.now()

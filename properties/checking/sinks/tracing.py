@@ -1,7 +1,8 @@
 """Kills a process at its n-th operation on the files of a folder: `python tracing.py N FOLDER COMMAND…`.
 
-It runs in a separate process, because it waits for every process that it traces. It prints as JSON the number of
-finished operations, and the operation at which the process was killed. Its system calls exist only on Linux.
+This script runs in its own process, because it waits for every process that it traces. It prints JSON: the number of
+finished operations, and the operation at which the process was killed. The system calls of this script exist only on
+Linux.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 _TRACEME, _SETOPTIONS, _SYSCALL, _GET_INFO = 0, 0x4200, 24, 0x420E
 _OPTIONS = 1 | 2 | 4 | 8 | 1 << 20
-"""System calls are marked; forks, vforks and clones are traced; traced processes die with this process."""
+"""The options of ptrace: mark system calls; trace forks, vforks and clones; kill traced processes with this process."""
 _ENTRY, _WALL = 1, 0x40000000
 _FILE = ["write", "pwrite64", "writev", "pwritev", "ftruncate", "fsync", "fdatasync"]
 _OPERATIONS = {
@@ -54,17 +55,17 @@ class _Info(ctypes.Structure):
 
 
 def why_not() -> str:
-    """Return the reason why no process can be traced here; empty if one can."""
+    """Return the reason why this system can't trace processes; empty if it can."""
     if sys.platform != "linux" or platform.machine() not in _OPERATIONS:
-        return f"processes are traced on Linux alone, on {' and '.join(_OPERATIONS)}"
+        return f"only Linux traces processes, on {' and '.join(_OPERATIONS)}"
     return ""
 
 
 def begin() -> None:
-    """Let the parent process trace this process from here on.
+    """Let the parent process trace this process from now on.
 
     Raises:
-        OSError: The system refuses.
+        OSError: The system refuses to trace.
     """
     if _libc().ptrace(_TRACEME, 0, None, None):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -78,7 +79,7 @@ def _libc() -> Any:
 
 
 def main(last: int, folder: str, command: list[str]) -> dict[str, int | str]:
-    """Run a command, which calls `begin`, until its n-th operation; 0: until its end.
+    """Run a command, which calls `begin`, until its n-th operation on the folder's files; 0: until it ends.
 
     Raises:
         OSError: The system can't trace processes.
@@ -89,7 +90,7 @@ def main(last: int, folder: str, command: list[str]) -> dict[str, int | str]:
         os.execv(command[0], command)
     _, status = os.waitpid(first, 0)
     if not os.WIFSTOPPED(status):
-        raise OSError(0, f"the process has ended before its write: {os.waitstatus_to_exitcode(status)}")
+        raise OSError(0, f"the process ended before its write: {os.waitstatus_to_exitcode(status)}")
     if libc.ptrace(_SETOPTIONS, first, None, _OPTIONS):
         os.kill(first, signal.SIGKILL)
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -112,12 +113,12 @@ def main(last: int, folder: str, command: list[str]) -> dict[str, int | str]:
                     return {"operations": done, "killed at": f"{name} {Path(path).name}"}
             number = 0
         elif number == signal.SIGTRAP or status >> 16 or number == signal.SIGSTOP:
-            number = 0  # signals of a new thread, or of a program's start
+            number = 0  # a new thread's or program's first signal
         libc.ptrace(_SYSCALL, thread, None, number)
 
 
 def _path(thread: int, name: str, info: _Info) -> str:
-    """Return the path of the file of a system call; empty if unknown."""
+    """Return the file's path in a system call; empty if unknown."""
     try:
         if name in _FILE:
             return os.readlink(f"/proc/{thread}/fd/{info.arguments[0]}")

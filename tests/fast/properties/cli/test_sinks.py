@@ -155,8 +155,8 @@ def test_a_file_of_other_cells_is_refused_and_left_as_it_is(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["parquet"], "error: there is no sink 'parquet': name some of file-parquet, "),
-        (["kafka"], "error: the sink kafka isn't played: "),
+        (["parquet"], "error: there is no sink 'parquet': name one of file-parquet, "),
+        (["kafka"], "error: the sink kafka can't be tested: "),
         (["append", "--fault", "fire"], "error: there is no fault 'fire': name one of death-before-write, "),
         (["append", "--folder", "missing"], "error: --folder missing: give an empty folder"),
         (["append", "--json", "missing/a.json"], "error: --json missing/a.json: there is no folder missing"),
@@ -194,6 +194,6 @@ def test_what_was_found_is_printed_whatever_ends_the_command(sinks: Command, mon
 def test_sinks_and_faults_are_listed_with_those_that_are_not_played(sinks: Command) -> None:
     said = sinks("--list")
     assert said.code == 0
-    assert "foreachBatch overwrites the folder of the batch" in said.out
-    assert "a query goes on beside its successor" in said.out
-    assert "no release of Delta is for PySpark 4.3" in said.out
+    assert "foreachBatch overwrites a folder that is named after the batch" in said.out
+    assert "an old query continues after its successor" in said.out
+    assert "no release of Delta supports PySpark 4.3" in said.out

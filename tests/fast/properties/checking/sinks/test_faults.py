@@ -67,11 +67,11 @@ def test_a_fault_leaves_of_a_sink_what_its_commits_let_it_keep(
 
 def test_a_zombie_that_is_refused_is_named(seen_of: Callable[[str, str], Seen]) -> None:
     (refusal,) = seen_of("transaction", "zombie").refusals
-    assert refusal == "the zombie: UNIQUE constraint failed: done.batch"
+    assert refusal == "the old query: UNIQUE constraint failed: done.batch"
 
 
 def test_a_database_in_one_file_has_no_old_files(seen_of: Callable[[str, str], Seen]) -> None:
-    assert seen_of("sqlite-append", "retention").unmet == "each of its files is written to again"
+    assert seen_of("sqlite-append", "retention").unmet == "each of its files is also written by later batches"
 
 
 def test_a_target_that_cannot_be_read_again_is_stuck(

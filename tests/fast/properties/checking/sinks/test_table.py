@@ -46,7 +46,7 @@ def test_each_fault_is_played_by_hand_or_by_a_death() -> None:
 
 
 def test_verdicts_are_of_both_ways_the_worst_first() -> None:
-    both = cell("append", "zombie", DOUBLED, PlayedFault({"torn": 1, "lost": 2}, refusals=["the zombie: no"]))
+    both = cell("append", "zombie", DOUBLED, PlayedFault({"torn": 1, "lost": 2}, refusals=["the old query: no"]))
     assert both.verdicts == ("lost", "doubled", "torn")
     assert both.differs
     assert not cell("append", "zombie", DOUBLED, DOUBLED).differs
@@ -54,7 +54,7 @@ def test_verdicts_are_of_both_ways_the_worst_first() -> None:
 
 
 def test_a_refusal_that_came_in_time_is_a_verdict_and_one_that_did_not_is_none() -> None:
-    refused = PlayedFault(refusals=["the zombie: no"])
+    refused = PlayedFault(refusals=["the old query: no"])
     assert cell("transaction", "zombie", refused).verdicts == ("refused",)
     assert not cell("overwrite", "zombie", PlayedFault(), refused).differs, "the rows are the same"
     assert cell("append", "zombie", replace(DOUBLED, refusals=["too late"])).verdicts == ("doubled",)
@@ -107,9 +107,9 @@ def test_causes_are_of_sinks_and_faults_that_there_are() -> None:
 
 
 def test_an_unknown_sink_or_fault_is_refused_by_name() -> None:
-    with pytest.raises(BadInput, match="no sink 'parquet': name some of file-parquet"):
+    with pytest.raises(BadInput, match="no sink 'parquet': name one of file-parquet"):
         sink_named("parquet")
-    with pytest.raises(BadInput, match="the sink console isn't played"):
+    with pytest.raises(BadInput, match="the sink console can't be tested"):
         sink_named("console")
     with pytest.raises(BadInput, match="no fault 'death': name one of death-before-write"):
         fault_named("death")
@@ -120,7 +120,7 @@ def test_a_sink_that_is_not_installed_is_refused_alone_and_named_beside_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gone = replace(SINKS["delta-txn"], library="no-such-package")
-    with pytest.raises(BadInput, match=r"delta-txn can't be played: no-such-package isn't installed: .*delta"):
+    with pytest.raises(BadInput, match=r"delta-txn can't be tested: no-such-package isn't installed: .*delta"):
         played([gone], [FAULT["zombie"]])
     monkeypatch.setattr(table, "_by_hand", lambda *given: DOUBLED)
     fault = replace(FAULT["repeated-batch"], place=None)
