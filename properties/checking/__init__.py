@@ -1,1 +1,1 @@
-"""The check: draws histories, runs them, lets the laws judge, and shrinks a history that breaks a law."""
+"""The check of an operator: draws and runs histories, judges laws, and shrinks a history that breaks a law."""

@@ -1,7 +1,8 @@
-"""The gate: draws samples, runs them, lets the laws judge, and saves a counterexample of each broken law.
+"""The check of operators: draws samples of histories, runs them, judges laws, and saves a counterexample of each broken
+law.
 
-The same loop checks references and operators on Spark, and runs mutation testing. The three differ in the drawn
-samples, the laws, and the logic.
+The same loop checks references, checks operators on Spark, and runs mutation testing. These three uses differ in their
+samples, their laws, and the logic that runs.
 """
 
 from __future__ import annotations
@@ -54,24 +55,23 @@ def check_operators(
     turn: Round | None = None,
     of_reference: Mapping[str, Report] | None = None,
 ) -> dict[str, Report]:
-    """Check the Spark implementations of operators by the laws in their reports, in shared queries.
+    """Check the Spark implementations of operators in shared queries, by the laws that their reports list.
 
     Args:
         operators: The operators' names.
-        store: The store of counterexamples; saved counterexamples are replayed first.
-        histories: The number of histories to draw of each operator; each law judges a share of them.
-        seed: The seed of the first round's histories; each further round adds 1.
-        progress: Called with the name of each step before it starts.
-        witness: Runs the operators' own implementations, or a mutated logic.
-        reports: The reports by operator, filled during the check, so that an interrupted check reports its results so
-            far.
-        ready: Called with each operator's report as soon as its last sample has been judged.
-        turn: The round; a further round adds to the reports of the first round.
-        of_reference: The reports of the references that are checked during the first queries, by operator.
+        store: The store of counterexamples; the check first replays the saved counterexamples.
+        histories: The number of histories to draw for each operator; each law judges a share of these histories.
+        seed: The seed of the first round's histories; each further round adds 1 to the seed.
+        progress: Receives the name of each step before the step starts.
+        witness: Runs the operators' own implementations, or mutants of them.
+        reports: The reports by operator; the check fills them, so an interrupted check can report its results so far.
+        ready: Receives each operator's report as soon as the operator's last sample has been judged.
+        turn: The round of the check; a further round adds to the reports of the first round.
+        of_reference: The reports of the references that the check judges during the first queries, by operator.
 
     Raises:
-        BadInput: An operator is unknown, or a saved counterexample can't be read.
-        StreamproofError: Spark couldn't be started, or a query failed.
+        BadInput: An operator is unknown, or a saved counterexample is unreadable.
+        StreamproofError: Spark doesn't start, or a query fails.
     """
     reports, turn, of_reference = {} if reports is None else reports, turn or Round(), of_reference or {}
     checks = {}
@@ -104,29 +104,34 @@ def check_operators(
 
 
 SIDE_BY_SIDE = 2
-"""The number of concurrent queries, because a query waits more than it computes."""
+"""The number of concurrent queries; several fit because a query waits more than it computes."""
 T = TypeVar("T")
 RanSample: TypeAlias = tuple[Sample, Sequence[AnyRun]]
-"""A sample and its runs."""
+"""A sample of histories and its runs."""
 
 
 def shares_queries(registration: Registration) -> bool:
-    """Return whether the histories of an operator can share queries with other operators' histories."""
+    """Return whether the histories of an operator can be in one query with other operators' histories."""
     return registration.spark is not None and registration.spark.shared is not None
 
 
 def _packing_of_others(operator: str, sharing: Sequence[Registration], seed: int) -> Mapping[str, str]:
-    """Return the law *packing* with the reason, if other operators in the same queries cover it."""
+    """Return the law *packing* with the reason why it is skipped, if the check of other operators in the same queries
+    covers it.
+    """
     alone = asked_alone(sharing, seed)
     if operator in alone or not any(one.name == operator for one in sharing):
         return {}
     return {
-        Packing.name: f"asked of {' and '.join(alone)} in this check, on the same runtime; --all-laws asks it of all"
+        Packing.name: (
+            f"checked on {' and '.join(alone)} in this check, on the same runtime; --all-laws checks it on every "
+            "operator"
+        )
     }
 
 
 def _plan(checks: Sequence[Check], histories: int) -> tuple[list[list[Planned]], dict[str, list[Draw]]]:
-    """Plan the pools of samples that share queries, and the samples that run alone, by operator."""
+    """Plan the pools, whose samples share queries, and the samples with their own queries, by operator."""
     seed, records = checks[0].seed, checks[0].turn.records
     sharing = [check.registration for check in checks if shares_queries(check.registration)]
     all_laws = any(check.report.all_laws for check in checks)
@@ -143,10 +148,10 @@ def _in_turns(
     alone: Mapping[str, Sequence[Draw]],
     executor: Executor,
 ) -> Iterator[tuple[int, Check | None]]:
-    """Judge a pool in each turn while the next pool runs, and finish the operators that are in no later pool.
+    """Judge one pool in each turn while the next pool runs, and finish operators that no later pool contains.
 
-    Yields:
-        The number of remaining turns, including this turn, and the finished check; None: this turn finishes no check.
+    Yields: The number of turns left, including this turn, and the check that this turn finishes; None: this turn
+        finishes no check.
     """
     ends_with = dict.fromkeys(checks, 0)
     for number, pool in enumerate(pools):
@@ -182,7 +187,7 @@ def begin_pool(checks: Mapping[str, Check], samples: Sequence[Sample], executor:
         if any(isinstance(law, Packing) for law in laws):
             alone.append(members[-1])
     pool = Pool(members)
-    check.progress(f"{sum(len(one.each) for one in members):,} histories of {len(members)} definitions together")
+    check.progress(f"{sum(len(one.each) for one in members):,} histories of {len(members)} definitions in one query")
     pool.prepare([pool.plain, *_reruns(checks, samples)], executor)
     for member in alone:
         member.prepare_alone(executor)
@@ -190,7 +195,7 @@ def begin_pool(checks: Mapping[str, Check], samples: Sequence[Sample], executor:
 
 
 def judge_pool(checks: Mapping[str, Check], pool: Pool) -> None:
-    """Let the laws judge a running or finished pool, member by member."""
+    """Judge the laws on a running or finished pool, one sample after the other."""
     runs = _runs(checks, [member.sample for member in pool.members])
     for name, of_operator in groupby(pool.members, lambda member: member.sample.registration.name):
         check, members = checks[name], [*of_operator]
@@ -206,7 +211,7 @@ def judge_pool(checks: Mapping[str, Check], pool: Pool) -> None:
 
 
 def _reruns(checks: Mapping[str, Check], samples: Sequence[Sample]) -> Sequence[RunOptions]:
-    """Return the options of the second runs of a pool's samples, before its histories are drawn."""
+    """Return the options of the second runs of a pool's samples; the histories aren't drawn yet."""
     ways: dict[RunOptions, None] = {}
     for sample in samples:
         for result in checks[sample.registration.name].report.results:
@@ -216,23 +221,23 @@ def _reruns(checks: Mapping[str, Check], samples: Sequence[Sample]) -> Sequence[
 
 
 def _runs(checks: Mapping[str, Check], samples: Sequence[Sample]) -> int:
-    """Count the different run options of a pool's samples."""
+    """Count the different run options of the samples in a pool."""
     return 1 + len(_reruns(checks, samples))
 
 
 class QueryThreads(ThreadPoolExecutor):
-    """Threads for queries, each with its own session."""
+    """Threads for queries, each with its own Spark session."""
 
     def __init__(self, count: int) -> None:
         numbers = iter(range(count))
-        # One partition, because each costs a batch a task, a worker and a commit. A law compares several partitions.
+        # One partition: each partition costs every batch a task, a worker and a commit. One law compares several.
         super().__init__(count, "queries", lambda: use_own_session(next(numbers), partitions=1))
         self._may_begin = threading.Event()
         self._may_begin.set()
         self._is_over = False
 
     def submit(self, run: Callable[..., T], /, *args: Any, **named: Any) -> Future[T]:
-        """Submit a query, which starts when a thread is free, and not while the threads rest."""
+        """Submit a query, which starts when a thread is free and no block has paused the threads."""
 
         def in_turn() -> T:
             self._may_begin.wait()
@@ -244,13 +249,15 @@ class QueryThreads(ThreadPoolExecutor):
 
     @contextlib.contextmanager
     def resting(self) -> Iterator[None]:
-        """Start no further query within the block, which gets the whole machine; after a failure, start none at all."""
+        """Start no further query while the block runs, so that it has the whole machine; if the block fails, start none
+        at all.
+        """
         self._may_begin.clear()
         yield
         self._may_begin.set()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Wait for the started queries; with `cancel_futures`, no other query starts."""
+        """Wait until the started queries end; with `cancel_futures`, drop queries that haven't started."""
         self._is_over |= cancel_futures
         self._may_begin.set()
         super().shutdown(wait, cancel_futures=cancel_futures)
@@ -258,11 +265,11 @@ class QueryThreads(ThreadPoolExecutor):
 
 @contextlib.contextmanager
 def query_threads(count: int) -> Iterator[QueryThreads]:
-    """Yield threads for queries, each with its own session; this thread may run queries too.
+    """Yield threads for queries, each with its own Spark session; the calling thread may run queries too.
 
-    If the block fails or is interrupted, the threads' queries are stopped.
+    If the block fails or is interrupted, stop the queries of the threads.
     """
-    spark_session()  # a JVM ends with the thread that started it
+    spark_session()  # Java's process ends with the thread that started it
     executor = QueryThreads(count)
     try:
         yield executor
@@ -284,21 +291,21 @@ def check_reference(
     turn: Round | None = None,
     on: str | None = None,
 ) -> Report:
-    """Check the reference of an operator by every law that doesn't need Spark.
+    """Check the reference of an operator by every law that needs no Spark.
 
     Args:
         operator: The operator's name.
-        store: The store of counterexamples; saved counterexamples are replayed first.
-        histories: The number of histories to draw, over all of its profiles.
-        seed: The seed of the first round's histories; each further round adds 1.
-        progress: Called with the name of each step before it starts.
-        report: Filled during the check, so that an interrupted check reports its results so far; by default a new
-            report.
-        turn: The round; a further round adds to the report of the first round.
-        on: The only witness whose laws are checked, such as `kafka`; None: all laws.
+        store: The store of counterexamples; the check first replays the saved counterexamples.
+        histories: The number of histories to draw, over all profiles of the operator.
+        seed: The seed of the first round's histories; each further round adds 1 to the seed.
+        progress: Receives the name of each step before the step starts.
+        report: The report, which the check fills, so that an interrupted check can report its results so far; by
+            default a new report.
+        turn: The round of the check; a further round adds to the report of the first round.
+        on: The witness, such as `kafka`, whose laws alone are checked; None: all laws.
 
     Raises:
-        BadInput: The operator is unknown, or a counterexample can't be read or written.
+        BadInput: The operator is unknown, or a counterexample is unreadable or can't be saved.
     """
     registration, turn = registration_of(operator), turn or Round()
     report = report or Report(operator, [], seed, subject="the reference")
@@ -320,7 +327,7 @@ def _steps(
     alone: Mapping[str, Sequence[Draw]],
     references: Sequence[str],
 ) -> Mapping[str, float]:
-    """Count the steps of each operator; a pool's samples share the pool's steps."""
+    """Count the steps of each operator; the samples of a pool share the pool's steps."""
     of_references = steps_of_references(references)
     steps: dict[str, float] = {name: of_references[name] + len(alone[name]) for name in checks}
     for pool in pools:
@@ -336,25 +343,25 @@ def _durations_not_drawn(registration: Registration) -> list[str]:
 
 
 FOR_NEIGHBOURS = 30
-"""The largest number of a sample's histories in the search for off-by-one numbers."""
+"""The largest number of a sample's histories in which the check searches for off-by-one numbers of options."""
 
 
 @dataclass
 class Check:
-    """The check of an operator: runs samples, and lets the laws judge them.
+    """The check of an operator: runs samples of histories, and judges the laws.
 
     Attributes:
         registration: The operator.
-        report: Filled during the check.
-        laws: The laws; laws that the operator's registration doesn't support are skipped.
-        subject: The reference, or the implementation on Spark.
+        report: The report, which the check fills.
+        laws: The laws; the check skips laws that the operator's registration doesn't support.
+        subject: What the check runs: the reference, or the implementation on Spark.
         store: The store of counterexamples.
-        progress: Called with the name of each step before it starts.
-        witness: Runs the operator's own implementation on Spark, or a mutant of it.
+        progress: Receives the name of each step before the step starts.
+        witness: Runs the operator's own implementation on Spark, or a mutant of the operator.
         turn: The round.
-        left_out: The laws that other operators cover instead, with the reason.
+        left_out: The laws that the checks of other operators cover instead, with the reason.
         findings: The counterexamples.
-        pooled: Histories of pools, with the reference's run of each, until `finish` has searched them.
+        pooled: Histories of pools with the reference's runs, until `finish` has searched them for off-by-one numbers.
         resting: A context in which no further query of the check starts, so that shrinking is faster.
     """
 
@@ -384,11 +391,11 @@ class Check:
 
     @property
     def seed(self) -> int:
-        """The seed of this round's histories."""
+        """The seed of the histories in this round."""
         return self.report.seed + self.turn.number
 
     def run(self, samples: Iterable[Sample]) -> None:
-        """Judge by every law, the saved counterexamples first, until the time is up."""
+        """Replay the saved counterexamples, then judge every law until the time is up."""
         with contextlib.suppress(TimeIsUp), self.unfinished_if_it_fails():
             self.begin()
             for sample in samples:
@@ -397,17 +404,17 @@ class Check:
 
     @contextlib.contextmanager
     def unfinished_if_it_fails(self) -> Iterator[None]:
-        """Mark every law as unfinished if the check ends before its last sample has been judged."""
+        """Mark every law as unfinished if the check ends before the last sample has been judged."""
         try:
             yield
         except BaseException:
-            # A started check may have judged only a part of its histories.
+            # A check that ends early may have judged only some of its histories.
             for result in self.report.results:
                 result.unfinished = not self.report.is_whole
             raise
 
     def begin(self) -> None:
-        """Choose the laws, and replay the saved counterexamples; a further round keeps both."""
+        """Choose the laws, and replay the saved counterexamples; a further round reuses the laws and the replays."""
         self.turn.go_on()
         self.report.rounds += 1
         if not self.turn.is_first:
@@ -421,7 +428,7 @@ class Check:
             **{law: why for law, why in self.left_out.items() if law not in reasons},
             **dict.fromkeys(left_out, "left out by --law"),
             **dict.fromkeys(by_reference, BY_REFERENCE if self.report.beside_reference else WITHOUT_REFERENCE),
-            **dict.fromkeys(_durations_not_drawn(self.registration), "its domain draws no times around this duration"),
+            **dict.fromkeys(_durations_not_drawn(self.registration), "no drawn times lie around this duration"),
         }
         laws = [law for law in laws if law.name not in by_reference]
         self.report.results = [LawResult(law, law.sentence(self.registration)) for law in laws]
@@ -430,12 +437,12 @@ class Check:
 
     @property
     def _leaves_to_reference(self) -> bool:
-        """Return whether laws that the reference covers are skipped here."""
+        """Return whether this check skips laws that the check of the reference covers."""
         return self.subject == "spark" and not self.report.all_laws
 
     @contextlib.contextmanager
     def timed(self) -> Iterator[None]:
-        """Add the duration of a block to the report."""
+        """Add the duration of the block to the report."""
         started = time.monotonic()
         try:
             yield
@@ -447,7 +454,7 @@ class Check:
         return [one.law for one in self.report.results if not one.skipped and one.law.is_asked_of(sample)]
 
     def drawn(self, draw: Draw) -> RanSample:
-        """Draw a sample, and run it."""
+        """Draw a sample of histories, and run the sample."""
         sample = draw()
         return sample, self.runs_of(sample)
 
@@ -457,7 +464,7 @@ class Check:
         return list(run_sample(sample, laws, self.seed, [self.witness], self.progress)) if laws else []
 
     def judge(self, sample: Sample, runs: Sequence[AnyRun] | None = None) -> None:
-        """Let each law judge a sample to which the law applies; run the sample first if needed."""
+        """Judge each law that applies to a sample; run the sample first if it hasn't run."""
         self.turn.go_on()
         laws = self.laws_of(sample)
         if laws:
@@ -471,7 +478,7 @@ class Check:
         self.turn.work.did(self.registration.name)
 
     def finish(self, ran: deque[Future[RanSample]]) -> None:
-        """Judge the samples that ran in the operator's own queries, and mark the report as complete."""
+        """Judge the samples with queries of their own, and mark the report as complete."""
         _show_neighbours(self)
         while ran:
             with self.timed():
@@ -480,7 +487,7 @@ class Check:
         self.report.is_whole = True
 
     def judge_run(self, whole: CohortRun) -> None:
-        """Let each law judge a member of a pool."""
+        """Judge each law on a sample of a pool."""
         self.turn.go_on()
         laws = self.laws_of(whole.sample)
         with self.timed():
@@ -491,26 +498,26 @@ class Check:
             self.pooled += zip(whole.sample.histories[:FOR_NEIGHBOURS], whole.played, strict=False)
 
     def ask_all(self, laws: Sequence[Law], sample: Sample, run: AnyRun) -> None:
-        """Let laws judge a run of a sample."""
+        """Judge laws on a run of a sample."""
         self.report.histories += len(run.histories)
         for law in laws:
             result = self.report.result(law.name)
             self.must_cover(result, law.goals(sample))
-            if not sample.is_pooled:  # pooled samples are many and small
+            if not sample.is_pooled:  # one step for a whole pool, because its samples are many and small
                 asked = f"{len(run.histories)} histories, {sample.registration.name}, {sample.profile}"
                 self.progress(f"{law.name}: {asked}")
             self.ask(result, run)
 
     def must_cover(self, result: LawResult, goals: Iterable[str]) -> None:
-        """Add goals that a law requires; a further round, which may end early, adds none."""
+        """Add coverage goals that a law requires; a further round adds no goals, because it may end early."""
         if self.turn.is_first:
             result.goals = tuple(dict.fromkeys((*result.goals, *goals)))
 
     def ask(self, result: LawResult, run: AnyRun) -> None:
-        """Let a law judge a run; its first violation becomes a counterexample."""
+        """Judge a law on a run; save the first violation of the law as a counterexample."""
         try:
             for violation in result.law.judge(run, result):  # type: ignore[arg-type]
-                # Further rounds keep only the number, because an hour's violations may exceed the memory.
+                # A further round only counts violations, because an hour of violations may exceed the memory.
                 is_kept = self.turn.is_first or not result.violations
                 result.violations.append(violation if is_kept else result.violations[0])
                 if len(result.violations) == 1:
@@ -519,12 +526,12 @@ class Check:
         except MissingTool as missing:
             if self.subject != "reference":
                 raise
-            if not result.violations:  # otherwise the law is already broken, and stays so
+            if not result.violations:  # a broken law stays broken
                 result.skipped = f"skipped: {missing}"
 
 
 def _show_neighbours(check: Check) -> None:
-    """Search the pools' histories for those that show each off-by-one number."""
+    """Search the histories of pools for histories that show each off-by-one number of an option."""
     histories, played = [history for history, _ in check.pooled], [own for _, own in check.pooled]
     with check.timed():
         goals = neighbour_goals_of(check.registration, [history.options for history in histories])
@@ -537,14 +544,16 @@ def _show_neighbours(check: Check) -> None:
 
 
 def _queries(run: AnyRun) -> int:
-    """Count the queries of a run."""
+    """Count the Spark queries of a run."""
     if isinstance(run, Run):
         return run.whole.pool.queries
     return 3 * isinstance(run, StagedRun) + isinstance(run, TypedRun)
 
 
 def _of_histories(covered: Mapping[str, int]) -> Counter[str]:
-    """Return counts of goals without goals of options and of neighbours, which no single history meets."""
+    """Return the counts of coverage goals that a single history can meet, without goals of options and off-by-one
+    numbers.
+    """
     return Counter(
         {goal: count for goal, count in without_neighbours(covered).items() if not goal.startswith("options ")}
     )

@@ -1,4 +1,4 @@
-"""The result of a check of an operator, a user's job or a specification, as plain data: a verdict for each law."""
+"""The result of a check as plain data: of an operator, a user's job or a specification, with a verdict for each law."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ VerdictName: TypeAlias = Literal["conforms", "violated", "inconclusive", "not ch
 ONE = {"histories": "history", "distinct states": "distinct state"}
 
 MARKS: Mapping[VerdictName, str] = {"conforms": "✓", "violated": "✗", "inconclusive": "?", "not checked": "-"}
-"""The mark before a verdict, for readers without colour."""
+"""The mark before each verdict, for readers who see no colours."""
 
 
 @dataclass(frozen=True)
 class LawCount:
-    """A law and its result.
+    """The result of a law.
 
     Attributes:
         law: The law's name.
@@ -24,9 +24,9 @@ class LawCount:
         verdict: The law's verdict.
         histories: The number of judged histories.
         violations: The number of histories that break the law.
-        why: The reason why the law is inconclusive or not checked, if so.
-        met: The number of histories that met each of its coverage goals.
-        not_met: Its unmet coverage goals.
+        why: The reason why the law is inconclusive or not checked; empty otherwise.
+        met: The number of histories that met each coverage goal of the law.
+        not_met: The coverage goals of the law that no history met.
     """
 
     law: str
@@ -41,27 +41,27 @@ class LawCount:
 
     @property
     def reason(self) -> str:
-        """The reason why the law is inconclusive or not checked, with the unmet coverage goals."""
+        """The reason why the law is inconclusive or not checked, and the unmet coverage goals."""
         return f"{self.why}: {', '.join(self.not_met)}" if self.why and self.not_met else self.why
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A check, with the result of each law.
+    """The result of a check, with the result of each law.
 
     Attributes:
-        name: Its name in reports, such as `session_windows, on Spark`.
+        name: The check's name in reports, such as `session_windows, on Spark`.
         verdict: The check's verdict.
         laws: The laws.
-        histories: The number of executed histories, or of found states.
-        queries: The number of streaming queries.
+        histories: The number of executed histories, or of the specification's states.
+        queries: The number of Spark's streaming queries.
         seconds: The duration of the check (s).
-        seeds: The seeds, in words.
+        seeds: The seeds of the check, as text.
         covered: The number of drawn histories that met each coverage goal.
-        notes: Further remarks, each a sentence.
-        unfinished: `not begun` or `not finished`, if the check wasn't finished.
+        notes: Further remarks on the check, each a sentence.
+        unfinished: `not begun` or `not finished`; empty if the check is finished.
         counted: The unit of the number `histories`.
-        not_checked: The unchecked parts, each with the way to check it.
+        not_checked: What the check didn't cover, each with a way to check it.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Checked:
 
     @property
     def counts(self) -> str:
-        """The numbers of histories, queries and seconds, in words."""
+        """The numbers of histories, queries and seconds, as text."""
         queries = f" in {self.queries:,} queries" if self.queries else ""
         counted = ONE[self.counted] if self.histories == 1 else self.counted
         took = f"{self.seconds:.0f} s" if self.seconds else ""
@@ -87,7 +87,7 @@ class Checked:
 
     @property
     def lines(self) -> list[str]:
-        """The check as text: its verdict, then a line for each law, with the reason if it isn't *conforms*."""
+        """The check as lines of text: the verdict, then each law, with a reason unless the law conforms."""
         unfinished = f" ({self.unfinished})" if self.unfinished else ""
         lines = [f"{self.name}: {self.verdict}{unfinished}. {self.counts}"]
         for law in self.laws:
@@ -99,12 +99,12 @@ class Checked:
 
     @property
     def witnesses(self) -> list[str]:
-        """The witnesses whose outcomes its laws compare."""
+        """The witnesses whose outcomes the laws compare."""
         return list(dict.fromkeys(witness for law in self.laws for witness in law.witnesses))
 
     @property
     def met(self) -> list[tuple[str, int]]:
-        """The number of histories that met each coverage goal, including the goals of single laws."""
+        """The number of histories that met each coverage goal, including the goals of laws."""
         met = dict(self.covered)
         for goal, count in (pair for law in self.laws for pair in law.met.items()):
             met[goal] = max(met.get(goal, 0), count)
@@ -112,5 +112,5 @@ class Checked:
 
     @property
     def not_met(self) -> list[str]:
-        """The unmet coverage goals of its laws."""
+        """The coverage goals of the laws that no history met."""
         return list(dict.fromkeys(goal for law in self.laws for goal in law.not_met))

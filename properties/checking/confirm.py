@@ -1,4 +1,4 @@
-"""Confirm a violation: recheck the law on it alone, and shrink it."""
+"""Confirm a violation: run the violating history alone, judge its law again, and shrink the history."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def confirmed(
     witness: QueryWitness = OWN,
     asked: Callable[[int], None] = lambda histories: None,
 ) -> tuple[BrokenCase, str]:
-    """Recheck a law on a violation alone, and shrink the violation.
+    """Judge a law again on a violating history alone, and shrink this history.
 
     Args:
-        law: The broken law.
-        violation: The case that breaks the law.
-        witness: Runs the operator's own implementation on Spark, or a mutant of it.
-        asked: Called with the number of histories before each recheck of the law.
+        law: The law that the history breaks.
+        violation: The history that breaks the law, with its variant if the law compares two.
+        witness: Runs the operator's own implementation on Spark, or a mutant of the operator.
+        asked: Receives the number of histories before the law is judged on them again.
 
-    Returns:
-        The smallest violation, and an empty text; or the unchanged violation, and the reason why it isn't confirmed.
+    Returns: The smallest violation, and an empty text; or the unchanged violation, and the reason why it isn't
+    confirmed.
     """
 
     def recheck(cases: Sequence[Case]) -> list[Comparison]:
@@ -64,7 +64,7 @@ def confirmed(
     first = case.original or case.history
     with suppress(CannotRecheck):  # the violation is already confirmed
         smallest = shrink(first, lambda histories: [one is not None for one in broken(histories)], ROUNDS, law.at_once)
-        # Without its clock advances, a variant's clock would differ from its original's.
+        # Without clock advances, a variant would have another clock than its original.
         plainer = [] if law.needs_original else [without_clock_advances(smallest), trimmed(smallest)]
         for history in [one for one in plainer if one.lines != smallest.lines] + [smallest]:
             if history.lines != first.lines and (found := broken([history])[0]) is not None:
@@ -73,7 +73,7 @@ def confirmed(
 
 
 def _sooner(law: Law, violation: BrokenCase) -> Iterator[Case]:
-    """Yield the case without the batches after its first difference, because each batch takes time on Spark."""
+    """Yield the case without the batches after the first difference, because each batch takes time on Spark."""
     history, first = violation.case.history, next(iter(violation.comparison.differences), None)
     when = None if first is None else first.when
     if law.is_plain and "spark" in law.between and when is not None and when + 1 < len(record_batches(history)):

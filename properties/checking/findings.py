@@ -1,4 +1,4 @@
-"""The counterexamples of a check: created, confirmed and saved; saved counterexamples are replayed."""
+"""Creates, confirms and saves the counterexamples of a check, and replays saved counterexamples."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from .running import OnStep
 
 @dataclass(frozen=True)
 class CounterexampleMaker:
-    """Creates counterexamples from violations.
+    """Creates counterexamples from violations of laws.
 
     Attributes:
-        report: Counts the rechecked histories, and lists the counterexamples.
-        subject: The reference, or the implementation on Spark.
+        report: The report, which counts the histories of rechecks and lists the counterexamples.
+        subject: What the check runs: the reference, or the implementation on Spark.
         store: The store of counterexamples.
-        progress: Called with the name of each step before it starts.
+        progress: Receives the name of each step before the step starts.
         witness: Runs queries on Spark.
         seed: The seed of the round.
-        found: Called with the report after each new counterexample, and again after its recheck and shrinking.
+        found: Receives the report after each new counterexample, and again after the counterexample was rechecked and
+            shrunk.
     """
 
     report: Report
@@ -41,7 +42,9 @@ class CounterexampleMaker:
     found: Callable[[Report], None]
 
     def replay(self) -> None:
-        """Replay the saved counterexamples of the same kind of check, each by its law; a replay covers no goal."""
+        """Replay saved counterexamples of this kind of check, each by the law that it broke; a replay meets no coverage
+        goal.
+        """
         saved = self.store.saved(self.report.operator, self.subject, self.witness.mutant)
         laws = {result.law.name: result.law for result in self.report.results}
         for one, comparison in replay(saved, laws, self.subject, self.progress, self.witness):
@@ -55,16 +58,16 @@ class CounterexampleMaker:
                 self.found(self.report)
 
     def violated(self, result: LawResult, violation: BrokenCase) -> None:
-        """Save a law's first violation, recheck it alone, and replace it by the smallest violation.
+        """Save the first violation of a law, recheck the violation alone, and replace it by the smallest violation.
 
-        A law that a wrong changelog also breaks then creates no counterexample of its own.
+        If a wrong changelog also breaks another law, the other law creates no counterexample.
         """
         law = result.law
         if law.follows_changelog and any(one.law.name == "changelog" and one.violations for one in self.report.results):
             return
         written = self._save(self._counterexample(result, violation, NOT_RECHECKED))
         self.found(self.report)
-        self.progress(f"asking {law.name!r} again about its first violation, alone")
+        self.progress(f"checking the first violation of {law.name!r} again, alone")
         smallest, unconfirmed = confirmed(law, violation, self.witness, self._asked)
         again = self._counterexample(result, smallest, unconfirmed)
         self.report.found.remove(written)
@@ -73,14 +76,16 @@ class CounterexampleMaker:
         self.found(self.report)
 
     def _asked(self, histories: int) -> None:
-        """Count the rechecked histories."""
+        """Count the histories of a recheck."""
         self.report.queries += self.subject == "spark"
         self.report.histories += histories
 
     def _counterexample(
         self, result: LawResult, violation: BrokenCase, unconfirmed: str, seed: int | None = None
     ) -> Counterexample[History]:
-        """Create a counterexample from a violation; `unconfirmed` is the reason why it isn't confirmed, if so."""
+        """Create a counterexample from a violation. `unconfirmed` is the reason why a recheck didn't confirm the
+        violation; empty if it did.
+        """
         comparison = violation.comparison
         return Counterexample(
             **vars(violation.case),
@@ -97,6 +102,6 @@ class CounterexampleMaker:
         )
 
     def _save(self, counterexample: Counterexample[History]) -> tuple[Counterexample[History], Path]:
-        """Write a counterexample, and record its folder."""
+        """Save a counterexample, and record the folder in the report."""
         self.report.found.append((counterexample, self.store.save(counterexample)))
         return self.report.found[-1]

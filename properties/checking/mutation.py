@@ -1,6 +1,6 @@
-"""Mutation testing: the laws check every mutant of an operator; a surviving mutant is a gap in the gate.
+"""Mutation testing: the laws check every mutant of an operator; a surviving mutant shows a gap in the check.
 
-It uses the gate's own loop: the mutants of a profile share a cohort, each with copies of the same histories.
+It uses the loop of the check: the mutants of a profile share a query, each with copies of the same histories.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from .samples import random_sample, sample_without_late_data, scheduled_sample
 from .shrinking import shrink_together, size
 
 ALL_LAWS = tuple(law for law in ON_SPARK if not isinstance(law, Packing | NativeLaw | RetentionLaw))
-"""The laws that can check mutants: not the laws that need queries for each mutant, and not `Native`."""
+"""The laws that can check mutants: without `Native`, and without laws that need extra queries for each mutant."""
 LAWS = tuple(law for law in ALL_LAWS if law.name not in AS_OF_REFERENCE)
-"""The laws that check mutants: those that `streamproof check` also applies to Spark."""
+"""The laws that check mutants: those by which `streamproof check` judges operators on Spark."""
 
 
 @dataclass
 class Kill:
-    """The result of a mutant's check.
+    """The result of checking a mutant.
 
     Attributes:
         mutant: The mutant.
-        results: The result of each law.
-        shrunk: The smallest history found, if the law that killed the mutant supports lock-step rechecks.
-        drawn: The number of its drawn histories, without variants.
-        shown: The drawn histories on which the mutant breaks a law, including by their variants, by law.
+        results: The results of the laws, by the law's name.
+        shrunk: The smallest history that the law found, if the law can recheck several mutants' histories in one query.
+        drawn: The number of drawn histories of the mutant, without their variants.
+        shown: By law, the drawn histories on which the mutant breaks the law, also by a variant of the history.
     """
 
     mutant: Mutant
@@ -53,7 +53,7 @@ class Kill:
 
     @property
     def laws(self) -> dict[str, int]:
-        """The number of histories that broke each law; laws without such histories are missing."""
+        """The number of histories that broke each law; laws that no history broke are missing."""
         return {name: len(result.violations) for name, result in self.results.items() if result.violations}
 
     @property
@@ -63,24 +63,24 @@ class Kill:
 
     @property
     def killed(self) -> bool:
-        """Whether a law killed the mutant."""
+        """Whether the mutant broke a law."""
         return bool(self.laws)
 
     @property
     def law(self) -> str | None:
-        """The law that most histories broke, if possible a law by which the mutant can be shrunk."""
+        """The law that the most histories broke; if possible, a law whose histories can be shrunk."""
         laws = self.laws
         ranked = sorted(laws, key=lambda law: (not self.results[law].law.is_plain, -laws[law]))
         return ranked[0] if ranked else None
 
     def smallest(self, law: str) -> History:
-        """Return the smallest of the drawn histories that broke a law."""
+        """Return the smallest drawn history that broke the law."""
         cases = [violation.case for violation in self.results[law].violations]
         return min((case.original or case.history for case in cases), key=size)
 
 
 def chosen(operator: str, names: Sequence[str]) -> list[Mutant]:
-    """Return the mutants with the given names; all mutants without names.
+    """Return the mutants with the given names; without names, return all mutants of the operator.
 
     Raises:
         BadInput: The operator or a mutant is unknown.
@@ -96,7 +96,7 @@ def chosen(operator: str, names: Sequence[str]) -> list[Mutant]:
 
 
 def witness_of(operator: str, mutant: str | None = None) -> QueryWitness:
-    """Return the witness that runs an operator's own implementation, or a mutant of it.
+    """Return the witness that runs an operator's own implementation, or a mutant of the operator.
 
     Args:
         operator: The operator's name.
@@ -120,19 +120,19 @@ def check_mutants(
     kills: dict[str, Kill] | None = None,
     all_laws: bool = False,
 ) -> list[Kill]:
-    """Check mutants of one operator by the laws, on Spark.
+    """Check mutants of one operator on Spark by the laws.
 
     Args:
         mutants: The mutants.
-        histories: The number of random histories for each mutant; all mutants of a profile get the same histories.
+        histories: The number of random histories for each mutant; all mutants of a profile run the same histories.
         seed: The seed of the histories.
-        progress: Called with the name of each step before it starts.
+        progress: Receives the name of each step before the step starts.
         rounds: The maximum number of shrinking rounds, each with one query; 0: no shrinking.
-        kills: Filled during the run, by the mutant's name, so that an interrupted run reports its results so far.
-        all_laws: Whether to include the laws that a check applies to the reference.
+        kills: The results by mutant; the run fills them, so an interrupted run can report its results so far.
+        all_laws: Whether to include laws that a check judges only on the reference.
 
     Raises:
-        StreamproofError: Spark couldn't be started, or a query failed.
+        StreamproofError: Spark doesn't start, or a query fails.
     """
     kills = {} if kills is None else kills
     kills.update({mutant.name: Kill(mutant) for mutant in mutants})
@@ -159,7 +159,7 @@ def _together(
     progress: OnStep,
     all_laws: bool,
 ) -> None:
-    """Check mutants in the pools of a check: each mutant on its own profile, and on all drawn definitions."""
+    """Check mutants in shared pools: each mutant with its own profile and with all drawn options."""
     of: dict[int, list[Kill]] = {}
     for samples in pools_on_spark([registration], count, seed, all_laws=all_laws):
         members = []
@@ -172,7 +172,7 @@ def _together(
             members.append(cohort_run(sample, asked, seed, witnesses))
             of[id(members[-1])] = own
         count_of_all = sum(len(one.each) * len(one.witnesses) for one in members)
-        progress(f"{len(kills)} mutants together: {count_of_all:,} histories")
+        progress(f"{len(kills)} mutants in one query: {count_of_all:,} histories")
         for member in Pool(members).members:
             asked = [law for law in laws if law.is_asked_of(member.sample)]
             for kill, run in zip(of[id(member)], member.shares(), strict=True):
@@ -210,7 +210,7 @@ def _of_profile(
 
 
 def _shrink(kills: Sequence[Kill], rounds: int, progress: OnStep) -> None:
-    """Shrink in lock-step the histories by which a law killed mutants of a profile: one query serves a round of all."""
+    """Shrink the histories that killed mutants of a profile together: one query runs the candidates of all mutants."""
     plain = {kill.law for kill in kills if kill.law is not None and kill.results[kill.law].law.is_plain}
     for name in sorted(plain):
         killed = [kill for kill in kills if kill.law == name]

@@ -1,6 +1,6 @@
-"""Draw the pools of a check: many definitions of many operators with one clock schedule, to share queries.
+"""Plan the pools of a check: samples of many operators and options with one clock schedule, which share queries.
 
-Definitions are drawn too: a run contains every value of every option, and every legal pair of values.
+The options of operators are random too: a run contains every value of every option, and every legal pair of values.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .samples import LONG_AFTER_MS, STANDING, horizon_of, seed_for, some_emptied
 SCHEDULES = 4
 """The number of clock schedules for each definition that depends on the clock."""
 RERUN = 2
-"""The number of those schedules under which histories run again: each definition once for each law."""
+"""The number of clock schedules with second runs of histories; each law gets one second run of each definition."""
 LEAST, MOST = 3, 5
-"""The smallest and the largest number of batches of pooled histories, without the empty last batch."""
+"""The smallest and largest number of batches of pooled histories, without the empty last batch."""
 
 
 class Planned(NamedTuple):
-    """A sample whose histories haven't been drawn.
+    """A sample whose histories aren't drawn yet.
 
     Attributes:
         sample: The sample without histories.
@@ -50,7 +50,9 @@ class Planned(NamedTuple):
 def pools_on_spark(
     registrations: Sequence[Registration], histories: int, seed: int, records: int = RECORDS, all_laws: bool = False
 ) -> Iterator[list[Sample]]:
-    """Draw the samples whose histories share queries, pool by pool; arguments as in `plan_pools`."""
+    """Plan the samples whose histories share queries, and draw one pool after the other; arguments as in
+    `plan_pools`.
+    """
     for pool in plan_pools(registrations, histories, seed, records, all_laws):
         yield [one.drawn() for one in pool]
 
@@ -58,18 +60,18 @@ def pools_on_spark(
 def plan_pools(
     registrations: Sequence[Registration], histories: int, seed: int, records: int = RECORDS, all_laws: bool = False
 ) -> list[list[Planned]]:
-    """Plan the samples whose histories share queries, pool by pool; the same seed plans the same samples.
+    """Plan the samples whose histories share queries, one pool after the other; the same seed plans the same samples.
 
-    Definitions and schedules are drawn at once, a pool's histories in its turn. Each definition is in several pools of
-    random histories, with several schedules.
+    Operators' options and clock schedules are drawn at once, and a pool's histories just before the pool runs. Each
+    definition is in several pools of random histories, which have different clock schedules.
 
     Args:
         registrations: The operators.
-        histories: The number of histories of each operator over all definitions and pools; each of a definition's pools
-            contains at least one.
+        histories: The number of histories of each operator over all its definitions and pools; a definition has at
+            least one history in each of its pools.
         seed: The seed of the draws.
         records: The number of records in a history.
-        all_laws: Whether to add a pool without late data, for the laws that need it.
+        all_laws: Whether to add a pool without late data for the laws that need it.
     """
     by_clock: list[PooledDefinition] = []
     others: list[PooledDefinition] = []
@@ -83,10 +85,10 @@ def plan_pools(
             (by_clock if one.by_clock(one.declare(options)) else others).append(
                 PooledDefinition(one, options, share, options == alone)
             )
-        # The reference runs these definitions too, and Spark must emit the same output.
+        # The check of the reference runs these definitions too, and Spark must emit the same output.
         timely += [PooledDefinition(one, options, share, False) for options in in_time(one)]
     pools = []
-    # Histories that need no clock share a pool with a clock if possible, which saves separate queries.
+    # Histories that need no clock share a pool with a clock if possible, which saves queries.
     along = [one for one in others if by_clock and not one.registration.is_staged]
     standing = [one for one in others if not by_clock or one.registration.is_staged]
     batches = 1 + random.Random(seed_for(seed, "batches")).randint(LEAST, MOST)
@@ -114,11 +116,11 @@ def plan_pools(
 
 
 def draw_ways(number: int, batches: int, seed: int) -> dict[str, Sequence[RunOptions]]:
-    """Draw the second runs of a pool for each law in turn; the same seed draws the same runs.
+    """Draw second runs of a pool's histories, for one law after another; the same seed draws the same runs.
 
     Args:
         number: The number of the pool.
-        batches: The number of its batches, at least four; the last batch contains no records.
+        batches: The number of batches of the pool, at least four; the last batch contains no records.
         seed: The seed of the draws.
     """
     generator = random.Random(seed)
@@ -127,13 +129,13 @@ def draw_ways(number: int, batches: int, seed: int) -> dict[str, Sequence[RunOpt
 
 
 class PooledDefinition(NamedTuple):
-    """A definition in pools.
+    """An operator with some options, whose histories are in pools.
 
     Attributes:
         registration: The operator.
         options: The operator's options.
-        histories: The number of its histories in all pools.
-        is_first: Whether some of its histories run alone, as for one profile of each operator.
+        histories: The number of the definition's histories in all pools.
+        is_first: Whether some of the histories run alone, as for one profile of each operator.
     """
 
     registration: Registration
@@ -143,14 +145,15 @@ class PooledDefinition(NamedTuple):
 
 
 def asked_alone(registrations: Sequence[Registration], seed: int) -> list[str]:
-    """Draw the operators for the law *packing*, because each costs queries; the same seed draws the same operators.
+    """Draw the few operators on which the law *packing* is checked, because each costs queries; same seed, same
+    operators.
 
     Args:
-        registrations: The operators of a check that share queries.
+        registrations: The operators of a check whose histories share queries.
         seed: The seed of the draws.
 
-    Returns:
-        The names of an operator in stages and of an operator without, if they exist.
+    Returns: The names of an operator with several stages and of an operator with one stage, if the check contains such
+    operators.
     """
     groups = [[one.name for one in registrations if one.is_staged is staged] for staged in (True, False)]
     return [random.Random(seed_for(seed, "asked alone")).choice(group) for group in groups if group]
@@ -162,13 +165,13 @@ def definitions_drawn(registration: Registration, seed: int) -> list[Options]:
 
 
 def in_time(registration: Registration) -> list[Options]:
-    """Return the options without late data, of definitions that depend on the clock."""
+    """Return definitions that depend on the clock, with options that exclude late data."""
     options = [without_late_data(registration, profile) for profile in registration.without_late_data]
     return [one for one in options if registration.by_clock(registration.declare(one))]
 
 
 def histories_in_pools(registration: Registration, definitions: Sequence[Options], histories: int) -> int:
-    """Count the histories of an operator that `pools_on_spark` draws for these definitions, with all clocks."""
+    """Count the histories of an operator in the pools of `pools_on_spark` with these definitions, over all clocks."""
     by_clock = [registration.by_clock(registration.declare(one)) for one in definitions]
     ride_along = any(by_clock) and not registration.is_staged
     pools = [SCHEDULES if one or ride_along else 1 for one in by_clock] + [SCHEDULES] * len(in_time(registration))
@@ -176,7 +179,7 @@ def histories_in_pools(registration: Registration, definitions: Sequence[Options
 
 
 def _in_a_pool(histories: float, pools: int) -> int:
-    """Split a definition's number of histories over pools."""
+    """Return the number of a definition's histories in each pool."""
     return max(1, round(histories / pools))
 
 
@@ -189,11 +192,11 @@ def _planned(
     seed: int,
     records: int,
 ) -> Planned:
-    """Plan the histories of a definition in one of its pools."""
+    """Plan the histories of a definition in one of the definition's pools."""
     one, options, histories, is_first = definition
     own = seed_for(seed, f"{number} {one.name} {sorted(options.items())} in a pool")
     declared = one.declare(options)
-    # One pool is enough, because reading the state takes time.
+    # One pool with deleted tables is enough, because reading the state takes time.
     empties = not number and not one.bounds_state(declared) and bool(one.tables_stored(declared))
     sample = Sample(
         one,
@@ -218,7 +221,7 @@ def long_after_all(clock: int, definitions: Sequence[tuple[Registration, Options
 
 
 def _without_late_data(registrations: Sequence[Registration], count: int, seed: int, records: int) -> list[Planned]:
-    """Plan histories without late data, with a constant clock."""
+    """Plan histories without late data under a constant clock."""
     definitions = [
         (one, profile, without_late_data(one, profile)) for one in registrations for profile in one.without_late_data
     ]
@@ -251,7 +254,8 @@ def _drawn(
 ) -> list[History]:
     """Draw histories whose last batch contains no records.
 
-    Some contain records without a key. With `empties`, some end with every row of their tables deleted.
+    Some histories contain records without a key. With `empties`, some histories end with the deletion of every row of
+    their tables.
     """
     *before, after = schedule
     nulls = count // 8 or int(seed % 8 == 0)

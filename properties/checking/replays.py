@@ -1,4 +1,4 @@
-"""Replay saved counterexamples: the check that found a counterexample replays it, by the broken law."""
+"""Replay saved counterexamples by the law that each counterexample broke."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from ..witnesses.spark.witness import QueryWitness
 from .running import OnStep
 
 Replayed: TypeAlias = tuple[Counterexample[History], Comparison]
-"""A counterexample, with the law of its replay, and the comparison; without differences, the law holds."""
+"""A replayed counterexample, the law that judged the replay, and the differences; without differences, the law
+holds.
+"""
 
 
 def replay(
@@ -26,20 +28,20 @@ def replay(
     progress: OnStep,
     witness: QueryWitness = OWN,
 ) -> Iterator[Replayed]:
-    """Replay saved counterexamples, law by law, in shared queries where possible.
+    """Replay saved counterexamples, one law after the other, in shared queries where possible.
 
-    On Spark, the changelog law replays a counterexample whose own law can't be rechecked; otherwise `progress` is
-    called with the reason.
+    On Spark, the changelog law judges a counterexample whose own law can't be rechecked; otherwise `progress` receives
+    the reason.
 
     Args:
-        saved: The counterexamples from a store.
-        laws: The laws of the check, by name.
-        subject: The subject of the check: `spark` or `reference`.
-        progress: Called with the name of each step before it starts.
+        saved: The saved counterexamples of a store.
+        laws: The laws of the check, by their names.
+        subject: What the check runs: `spark` or `reference`.
+        progress: Receives the name of each step before the step starts.
         witness: Runs on Spark.
 
     Raises:
-        StreamproofError: Spark couldn't be started, or a query failed.
+        StreamproofError: Spark doesn't start, or a query fails.
     """
     by_law: dict[str, list[Counterexample[History]]] = {}
     for one in saved:
@@ -49,7 +51,7 @@ def replay(
         law = laws.get(name) or LAWS[subject].get(name)
         if law is None or name not in laws:
             for one in of_law:
-                progress(f"not replayed: {one.folder}: this check asks no law {name!r}")
+                progress(f"not replayed: {one.folder}: this check doesn't include the law {name!r}")
             continue
         try:
             yield from _asked(law, of_law, witness)
@@ -63,11 +65,13 @@ def replay(
 
 
 def _law_of(saved: Counterexample[History], laws: Mapping[str, Law], subject: Subject) -> str:
-    """Return the law that the counterexample broke, or on Spark, if that law can't be rechecked, the nearest law."""
+    """Return the law that the counterexample broke; on Spark, return the nearest law if the broken law can't be
+    rechecked.
+    """
     has_schedule = saved.history.has_schedule
     asked = saved.law in laws and (saved.law == "schedules") == has_schedule
     if saved.law in laws and laws[saved.law].needs_original and saved.original is None:
-        asked = False  # saved by an earlier version without its original
+        asked = False  # saved by an earlier version, without the original of the variant
     if asked or subject != "spark":
         return saved.law
     return "schedules" if has_schedule else "changelog"
@@ -77,7 +81,7 @@ def _asked(law: Law, of_law: Sequence[Counterexample[History]], witness: QueryWi
     if law.needs_original:
         comparisons = [law.recheck([one.case], witness)[0] for one in of_law]
     else:
-        # Different names, because they share a cohort.
+        # Different names, because these histories share a query.
         cases = [Case(replace(one.history, name=f"saved {number}"), way=one.way) for number, one in enumerate(of_law)]
         comparisons = law.recheck(cases, witness)
     for one, comparison in zip(of_law, comparisons, strict=True):
@@ -103,5 +107,5 @@ def _alone(
 
 
 def _by(law: Law, saved: Counterexample[History]) -> Counterexample[History]:
-    """Return a counterexample as one of the replaying law, without fields that only another law uses."""
+    """Return a counterexample for the replaying law, without fields that only the broken law uses."""
     return saved if law.name == saved.law else replace(saved, law=law.name, original=None, way=None)

@@ -1,4 +1,4 @@
-"""The report of a check: the result of each law, and the counterexamples."""
+"""The report of an operator's check: the result of each law, and the counterexamples."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from .checked import Checked, LawCount
 
 @dataclass(repr=False)
 class Report:
-    """The report of a check.
+    """The report of an operator's check.
 
     Attributes:
         operator: The operator's name.
         results: The result of each law.
         seed: The seed of the first round.
         found: The counterexamples, with their folders.
-        histories: The number of executed histories, including variants.
-        queries: The number of streaming queries, including shared queries.
+        histories: The number of executed histories, including variants of histories.
+        queries: The number of streaming queries, including queries shared with other operators.
         seconds: The duration of the check (s).
         covered: The number of drawn histories that met each goal of the operator.
         not_checked: The reason why a law doesn't apply to the operator, by the law's name.
-        subject: The checked part of the operator: `on Spark`, a mutant there, or `the reference`.
-        only: The names of the only laws to check; empty: all laws.
-        all_laws: Whether Spark is also checked by the laws that otherwise only the reference is checked by.
+        subject: What the check ran: `on Spark`, a mutant on Spark, or `the reference`.
+        only: The names of the only laws that are checked; empty: all laws.
+        all_laws: Whether laws that are usually checked only on the reference are also checked on Spark.
         beside_reference: Whether the reference is checked too.
         is_whole: Whether every sample of the first round has been judged.
-        rounds: The number of started rounds, each with its own seed: the last round's seed plus 1.
+        rounds: The number of started rounds; the seed of the last round is `seed` plus this number minus 1.
     """
 
     operator: str
@@ -52,7 +52,7 @@ class Report:
     rounds: int = 0
 
     def __str__(self) -> str:
-        """Return the report as text, with the sentence and the folder of each counterexample."""
+        """Return the report as text, with the violated law and the folder of each counterexample."""
         found = [f"  {counterexample.sentence} ({path})" for counterexample, path in self.found]
         return "\n".join([*self.checked.lines, *found])
 
@@ -61,17 +61,17 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of all laws that were checked."""
+        """The worst verdict of the checked laws."""
         return worst(result.verdict for result in self.results if not result.skipped)
 
     @property
     def seeds(self) -> str:
-        """The seeds of all rounds, in words."""
+        """The seeds of all rounds, as text."""
         return f"seed {self.seed}" if self.rounds < 2 else f"seeds {self.seed} to {self.seed + self.rounds - 1}"
 
     @property
     def divergences(self) -> Counter[str]:
-        """The number of histories explained by each named divergence of Kafka Streams."""
+        """The number of histories that each known divergence of Kafka Streams explains."""
         return sum((result.divergences for result in self.results), Counter())
 
     def result(self, law: str) -> LawResult:
@@ -80,7 +80,7 @@ class Report:
 
     @property
     def checked(self) -> Checked:
-        """Return the report as plain data, complete or up to an interruption."""
+        """Return the report as plain data, also of an interrupted check."""
         named = ", ".join(f"{name} {count:,}" for name, count in self.divergences.most_common())
         left_out = [LawCount(law, "", (), "not checked", why=why) for law, why in sorted(self.not_checked.items())]
         return Checked(
@@ -92,7 +92,7 @@ class Report:
             self.seconds,
             self.seeds,
             dict(sorted(self.covered.items())),
-            [f"Named divergences of Kafka Streams, in how many histories: {named}."] if named else [],
+            [f"Known divergences of Kafka Streams, with numbers of histories: {named}."] if named else [],
             "" if self.is_whole else "not finished" if self.results else "not begun",
         )
 

@@ -1,4 +1,4 @@
-"""The rounds of a check: the first round is the complete gate; further rounds use other seeds until the time is up."""
+"""The rounds of a check: the first round is the whole check; further rounds use other seeds until the time is up."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from .report import Report
 RECORDS = HistorySettings.arrivals
 """The number of records in a history of the first round."""
 MORE_RECORDS, MOST_RECORDS = 5, 60
-"""The number of records that each further round adds to a history, and the largest number of records of a history."""
+"""The number of records by which a round's histories exceed those of the round before, and the largest number of
+records.
+"""
 
 
 class TimeIsUp(Exception):
-    """Ends a further round between two of its steps."""
+    """Ends a further round before its next step, because the time is up."""
 
 
 @dataclass
 class Work:
-    """The progress of a round by operator, in steps: a run of a sample, or a share of a pool's run.
+    """The progress of a round by operator, in steps; a step is a run of a sample, or a share of a pool's run.
 
     Attributes:
-        shown: Called with an operator, its finished steps and all its steps, after each change.
-        steps: The number of steps by operator.
+        shown: Receives an operator, its finished steps and all its steps, after each change.
+        steps: The number of planned steps by operator.
         done: The number of finished steps by operator.
     """
 
@@ -34,13 +36,13 @@ class Work:
     done: dict[str, float] = field(default_factory=dict)
 
     def expect(self, steps: Mapping[str, float]) -> None:
-        """Start a round with a number of steps for each operator."""
+        """Record the number of planned steps of each operator in a round."""
         self.steps, self.done = steps, {}
         for operator in steps:
             self.did(operator, 0)
 
     def did(self, operator: str, steps: float = 1) -> None:
-        """Count steps of an operator, or a share of a step, as finished."""
+        """Count a step of an operator, or a share of a step, as finished."""
         self.done[operator] = self.done.get(operator, 0) + steps
         self.shown(operator, self.done[operator], self.steps.get(operator, 0))
 
@@ -50,10 +52,11 @@ class Round:
     """A round of a check.
 
     Attributes:
-        number: Its number, from 0.
-        is_over: Whether the time is up: a further round then ends; the first round is always finished.
+        number: The number of the round, from 0.
+        is_over: Whether the time is up: a further round then ends; the first round always finishes.
         work: Counts the finished steps.
-        found: Called with a report after each new counterexample, and again after its recheck and shrinking.
+        found: Receives a report after each new counterexample, and again after the counterexample was rechecked and
+            shrunk.
     """
 
     number: int = 0
@@ -63,19 +66,19 @@ class Round:
 
     @property
     def records(self) -> int:
-        """The number of records in a history, without null keys and clock advances, which grows from round to round."""
+        """The number of records in each history of the round, without null keys and clock advances."""
         return min(RECORDS + MORE_RECORDS * self.number, MOST_RECORDS)
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the first round: it sets the coverage goals, and replays the saved counterexamples."""
+        """Whether this is the first round, which sets the coverage goals and replays the saved counterexamples."""
         return self.number == 0
 
     def go_on(self) -> None:
-        """Check between two steps whether time remains for another step.
+        """End a further round if the time is up.
 
         Raises:
-            TimeIsUp: No time remains.
+            TimeIsUp: The time is up.
         """
         if not self.is_first and self.is_over():
             raise TimeIsUp
@@ -83,10 +86,10 @@ class Round:
 
 @dataclass
 class Budget:
-    """The time of a check.
+    """The time limit of a check, and the rounds that fit into it.
 
     Attributes:
-        minutes: The length of the check (min); None: a single round of any length.
+        minutes: The time limit (min); None: a single round of any duration.
         clock: Returns the time (s).
     """
 
@@ -98,7 +101,7 @@ class Budget:
 
     @property
     def elapsed(self) -> float:
-        """The elapsed time (s)."""
+        """The time since the check's start (s)."""
         return self.clock() - self._started
 
     def is_over(self) -> bool:
@@ -108,7 +111,7 @@ class Budget:
     def rounds(
         self, work: Work | None = None, found: Callable[[Report], None] = lambda report: None
     ) -> Iterator[Round]:
-        """Yield rounds until the time is up, at least one; all count their steps in `work`, and call `found`."""
+        """Yield rounds until the time is up, at least one round; the rounds share `work` and `found`."""
         work = work or Work()
         number = 0
         while number == 0 or not self.is_over():

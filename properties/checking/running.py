@@ -1,4 +1,4 @@
-"""Run a sample: draw the laws' variants of it, run both in one query, and yield each subject's share."""
+"""Run a sample with the variants that laws add, all in one query, and yield the outcomes of each tested subject."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ from ..laws.runs import CohortRun, Kind, ReferenceRun, Run, Sample, StagedRun, T
 from ..witnesses.spark.witness import NativeSparkWitness, QueryWitness
 
 OnStep: TypeAlias = Callable[[str], None]
-"""A function that is called with the name of each step before it starts."""
+"""Receives the name of each step before the step starts."""
 AnyRun: TypeAlias = Run | StagedRun | ReferenceRun | TypedRun
 
 SHARE_WITH_VARIANTS, OF_MUTANTS = 6, 2
-"""A sixth of a random sample's histories get variants, or half of them for mutants; without late data all do."""
+"""Shares of random histories that get variants: a sixth, or a half in mutation testing; all histories without late
+data.
+"""
 SHARE_OF_REFERENCE = 5
-"""A fifth of the histories of a profile get variants for the reference; all its other histories do."""
+"""The share of a profile's histories that get variants in a check of the reference: a fifth; all other histories do."""
 
 
 def run_sample(
     sample: Sample, laws: Sequence[Law], seed: int, witnesses: Sequence[QueryWitness], progress: OnStep
 ) -> Iterator[AnyRun]:
-    """Run a sample once for all subjects together, and yield each subject's share.
+    """Run a sample once for all tested subjects, and yield the run of each subject.
 
     Args:
         sample: The sample.
-        laws: The laws; laws that apply to the sample may add variants of its histories.
-        seed: The seed of the variants.
-        witnesses: The witness of each subject.
-        progress: Called with the name of each step before it starts.
+        laws: The laws; a law that applies to the sample may add variants of the histories.
+        seed: The seed of the drawn variants.
+        witnesses: The witness for each subject, an operator or a mutant.
+        progress: Receives the name of each step before the step starts.
     """
     if sample.kind in (Kind.REFERENCE, Kind.DEFINITIONS, Kind.IN_TIME):
         yield ReferenceRun(sample, variants_of(sample, laws, seed, SHARE_OF_REFERENCE))
@@ -54,13 +56,13 @@ def run_sample(
 
 
 def cohort_run(sample: Sample, laws: Sequence[Law], seed: int, witnesses: Sequence[QueryWitness]) -> CohortRun:
-    """Return a sample with its laws' variants, and its runner; arguments as in `run_sample`."""
+    """Return a sample with the laws' variants, and the function that runs it; arguments as in `run_sample`."""
     variants = variants_of(sample, laws, seed, SHARE_WITH_VARIANTS if len(witnesses) == 1 else OF_MUTANTS)
     return CohortRun(sample, variants, [_of_kind(sample, one) for one in witnesses])
 
 
 def variants_of(sample: Sample, laws: Sequence[Law], seed: int, share: int) -> list[Variant]:
-    """Return the laws' variants: of 1 in `share` histories of a profile, and of all other histories."""
+    """Return variants of one in `share` histories of a profile, and of all histories in other samples."""
     asked = [law for law in laws if isinstance(law, VariantLaw) and law.is_asked_of(sample)]
     varied = range(len(sample.histories))
     if sample.kind is Kind.RANDOM:
@@ -71,7 +73,7 @@ def variants_of(sample: Sample, laws: Sequence[Law], seed: int, share: int) -> l
 
 
 def _of_kind(sample: Sample, witness: QueryWitness) -> QueryWitness:
-    """Return the runner of a sample, by its kind."""
+    """Return the function that runs a kind of sample."""
     name = sample.registration.name
     match sample.kind:
         case Kind.NATIVE:

@@ -1,4 +1,4 @@
-"""Draw the samples for an operator's check: histories for each of its profiles, and the goals that they cover."""
+"""Draw the samples of an operator's check: histories for each profile, and the coverage goals that they meet."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ from ..registration.registration import Options, Registration
 from .rounds import RECORDS
 
 STANDING = (SCHEDULE[-1],) * len(SCHEDULE)
-"""A constant clock (ms), for histories without late data."""
+"""The constant clock (ms) of histories without late data."""
 LONG_AFTER_MS = 500
 SHORT = (60, 75, 90)
-"""The clock (ms) of histories in their own queries: before a batch that may be repeated, in it, and after it."""
+"""The clock (ms) in three batches of a short history with its own query; a law may repeat the middle batch."""
 IN_COLUMNS = 50
-"""The largest number of histories in each layout of columns."""
+"""The largest number of histories for each layout of columns."""
 ON_NATIVE = 250
-"""The largest number of histories of a profile on Spark's own operator; 60 are enough to cover all its goals."""
+"""The largest number of a profile's histories on Spark's own operator; 60 histories meet all coverage goals."""
 BATCHES_OF_NATIVE = 4
-"""The number of batches on Spark's own operator, before the last; a batch without data follows each."""
+"""The number of batches for Spark's own operator, without the last batch; a batch without data follows each batch."""
 SHARE_OF_DEFINITIONS = 4
-"""A quarter of a reference's histories belong to drawn definitions, the others to profiles."""
+"""The share of a reference's histories with drawn options: a quarter; the others have the options of profiles."""
 SHARE_IN_TIME = 4
-"""An additional quarter, of the profiles without late data."""
+"""The number of histories without late data is this share of the others: a quarter."""
 SHARE_EMPTIED = 4
-"""A quarter of the histories of tables end with all rows deleted."""
+"""The share of histories of tables that end with the deletion of all rows: a quarter."""
 SCHEDULED_RECORDS = 6
-"""The largest number of records in a history with a schedule of delivery."""
+"""The largest number of records in a history with a schedule of message delivery."""
 SCHEDULED_STEPS = 10
-"""The largest number of records and deliveries in such a history: a step of all histories costs three batches."""
+"""The largest number of records and deliveries in a history with a schedule; each costs three batches."""
 
 
 Draw: TypeAlias = Callable[[], Sample]
-"""Draws a sample: drawing is slow, and the number of samples is known before."""
+"""Draws a sample; a plan of samples knows its length before it draws the histories."""
 
 
 def plan_on_spark(registration: Registration, histories: int, seed: int, all_laws: bool = False) -> list[Draw]:
-    """Plan the samples of an operator for its check on Spark; the same seed plans the same samples.
+    """Plan the samples of an operator for the check on Spark; the same seed plans the same samples.
 
     Args:
         registration: The operator.
-        histories: The number of histories over all profiles; samples of other kinds are smaller.
+        histories: The number of histories over all profiles; samples of other kinds have fewer histories.
         seed: The seed of the draws.
-        all_laws: Whether Spark's own operator runs every profile, rather than one profile in turn.
+        all_laws: Whether Spark's own operator runs every profile; otherwise it runs only one, depending on the seed.
     """
     profiles = registration.profiles
     small = max(1, round(histories / 20))
@@ -73,7 +73,7 @@ def plan_on_spark(registration: Registration, histories: int, seed: int, all_law
 
 
 def plan_of_their_own(registration: Registration, histories: int, seed: int, all_laws: bool = False) -> list[Draw]:
-    """Plan the samples of an operator that share no queries with other operators; arguments as in `plan_on_spark`."""
+    """Plan the samples of an operator with queries of their own; arguments as in `plan_on_spark`."""
     profiles = registration.profiles
     small = max(1, round(histories / 20))
     plan: list[Draw] = []
@@ -92,16 +92,16 @@ def plan_of_their_own(registration: Registration, histories: int, seed: int, all
 
 
 def random_sample(registration: Registration, profile: str, count: int, seed: int) -> Sample:
-    """Draw histories of a profile, with a clock that can meet all its coverage goals.
+    """Draw histories of a profile, with a clock under which they can meet all coverage goals of the profile.
 
-    If the operator doesn't depend on the clock, the clock is constant, so that variants may share the sample's query.
-    If the definition bounds the state, the histories end with a batch long after them.
+    If the operator doesn't depend on the clock, the clock is constant, so that variants can share the sample's query.
+    If the definition bounds the state, each history ends with a batch long after its records.
 
     Args:
         registration: The operator.
         profile: The name of the profile.
         count: The number of histories.
-        seed: The seed of the draws, together with the names of the operator and the profile.
+        seed: The seed of the draws, combined with the names of the operator and the profile.
     """
     options = registration.profiles[profile]
     definition = registration.declare(options)
@@ -130,7 +130,9 @@ def random_sample(registration: Registration, profile: str, count: int, seed: in
 
 
 def sample_without_late_data(registration: Registration, profile: str, count: int, seed: int) -> Sample:
-    """Draw histories of a profile without late data, each with a batch long after it; as `random_sample`."""
+    """Draw histories of a profile without late data, each with a last batch long after the records; as
+    `random_sample`.
+    """
     options = without_late_data(registration, profile)
     own = seed_for(seed, f"{registration.name} {profile}, without late data on Spark")
     drawn = [long_after(one, registration) for one in _drawn(registration, options, STANDING, count, own)]
@@ -138,7 +140,7 @@ def sample_without_late_data(registration: Registration, profile: str, count: in
 
 
 def retention_sample(registration: Registration, profile: str, count: int, seed: int) -> Sample:
-    """Draw histories of a profile for a retention, each with a batch long after it; as `random_sample`."""
+    """Draw histories of a profile for retention, each with a last batch long after the records; as `random_sample`."""
     assert registration.retention is not None
     changed, retention_ms = registration.retention.profiles[profile]
     options = {**registration.profiles[profile], **changed}
@@ -148,7 +150,8 @@ def retention_sample(registration: Registration, profile: str, count: int, seed:
 
 
 def native_sample(registration: Registration, profile: str, count: int, seed: int) -> Sample:
-    """Draw at most `ON_NATIVE` histories that Spark's own operator accepts, each with a batch long after it.
+    """Draw at most `ON_NATIVE` histories that Spark's own operator accepts, each with a last batch long after the
+    records.
 
     The arguments are those of `random_sample`.
     """
@@ -168,7 +171,7 @@ def native_sample(registration: Registration, profile: str, count: int, seed: in
 
 
 def scheduled_sample(registration: Registration, count: int, seed: int) -> Sample:
-    """Draw histories with a random schedule of delivery, of every profile in turn; as `random_sample`."""
+    """Draw histories with random schedules of message delivery, of one profile after another; as `random_sample`."""
     drawn: list[History] = []
     for profile, options in registration.profiles.items():
         own = seed_for(seed, f"{profile}, scheduled")
@@ -180,12 +183,14 @@ def scheduled_sample(registration: Registration, count: int, seed: int) -> Sampl
 
 
 def scheduled_of(histories: int) -> int:
-    """Return the number of histories with a schedule of delivery in a check of `histories` histories."""
+    """Return the number of histories with a schedule of message delivery, in a check of `histories` histories."""
     return histories // 5
 
 
 def scheduled_in(steps: int, history: History, seed: int) -> History:
-    """Return a history with a random schedule of delivery; without its last records if it is too long."""
+    """Return a history with a random schedule of message delivery; drop the last records of a history that is too
+    long.
+    """
     by_schedule = scheduled(history, random.Random(seed_for(seed, history.to_text())))
     while len(by_schedule.lines) > steps:
         history = history.with_lines(history.records[:-1])
@@ -194,7 +199,7 @@ def scheduled_in(steps: int, history: History, seed: int) -> History:
 
 
 def columns_sample(registration: Registration, asked: InLayout, count: int, seed: int) -> Sample:
-    """Draw histories for a layout of columns, including null keys if the layout has any; as `random_sample`."""
+    """Draw histories for a layout of columns, with null keys if the layout allows null keys; as `random_sample`."""
     asked = in_turn(asked, seed_for(seed, registration.name))
     layout = asked.layout
     own = seed_for(seed, f"{registration.name} {asked.profile}")
@@ -205,10 +210,10 @@ def columns_sample(registration: Registration, asked: InLayout, count: int, seed
 
 
 def plan_of_reference(registration: Registration, histories: int, seed: int, records: int = RECORDS) -> list[Draw]:
-    """Plan the samples of an operator for the check of its reference; arguments as in `plan_on_spark`.
+    """Plan the samples of an operator for the check of the reference; arguments as in `plan_on_spark`.
 
-    Each profile gets a sample; 1 in `SHARE_OF_DEFINITIONS` histories belongs to a drawn definition. In addition, 1 in
-    `SHARE_IN_TIME` contains no late data.
+    Each profile has a sample; 1 in `SHARE_OF_DEFINITIONS` histories has drawn options. A further 1 in `SHARE_IN_TIME`
+    histories contains no late data.
     """
     of_definitions = round(histories / SHARE_OF_DEFINITIONS)
     in_time = max(1, round(histories / SHARE_IN_TIME / max(1, len(registration.without_late_data))))
@@ -223,7 +228,7 @@ def plan_of_reference(registration: Registration, histories: int, seed: int, rec
 def reference_sample(
     registration: Registration, profile: str, quarter: int, seed: int, records: int = RECORDS
 ) -> Sample:
-    """Draw histories of a profile for the laws of the reference; as `drawn_under`."""
+    """Draw histories of a profile for the laws of the reference; arguments as in `drawn_under`."""
     options = registration.profiles[profile]
     own = seed_for(seed, f"{registration.name} {profile}")
     drawn = list(drawn_under(registration, options, quarter, own, records))
@@ -231,10 +236,10 @@ def reference_sample(
 
 
 def definitions_sample(registration: Registration, count: int, seed: int, records: int = RECORDS) -> Sample:
-    """Draw histories of drawn definitions, each with a kind of values and a set of keys; as `random_sample`.
+    """Draw histories with drawn options, values and keys; arguments as in `random_sample`.
 
-    A definition gets at least one history. Some histories have stream time, some a clock that heartbeats move, some a
-    clock that records move; half of them may contain null keys.
+    Each definition has at least one history. Some histories use stream time, some a clock that heartbeats move, and
+    some a clock that records move; half of the histories may contain null keys.
     """
     name, drawn = registration.name, list[History]()
     definitions = draw_definitions(registration, 1, seed_for(seed, f"{name} options"))
@@ -253,7 +258,7 @@ def definitions_sample(registration: Registration, count: int, seed: int, record
 def in_time_sample(registration: Registration, profile: str, count: int, seed: int, records: int = RECORDS) -> Sample:
     """Draw histories of a profile without late data, with any values and keys, for the laws of the reference."""
     options = without_late_data(registration, profile)
-    own = seed_for(seed, f"{registration.name} {profile}, in time")
+    own = seed_for(seed, f"{registration.name} {profile}, without late data, for the reference")
     drawn: list[History] = []
     for null_keys, share in ((False, count - count // 8), (True, count // 8)):
         settings = HistorySettings(registration.name, options, STANDING, records, null_keys=null_keys)
@@ -262,17 +267,17 @@ def in_time_sample(registration: Registration, profile: str, count: int, seed: i
 
 
 def without_late_data(registration: Registration, profile: str) -> Options:
-    """Return the options of a profile, changed to exclude late data."""
+    """Return the options of a profile, changed so that no data is late."""
     return {**registration.profiles[profile], **registration.without_late_data[profile]}
 
 
 def drawn_under(
     registration: Registration, options: Options, quarter: int, seed: int, records: int = RECORDS
 ) -> Iterator[History]:
-    """Draw histories by quarters: with the batch clock or stream time, without and with null keys.
+    """Draw histories, a quarter each: with the batch clock or stream time, with or without null keys.
 
-    Histories with the batch clock share a schedule, on which the definition's neighbours differ; but in every second
-    history records move the clock. Records without a key may be far ahead of that clock.
+    Histories with the batch clock share a schedule that shows off-by-one numbers of options; in every second history,
+    records move the clock instead. The timestamps of records without a key may be far ahead of this clock.
     """
     name = registration.name
     schedule = clock_schedule(draw_covering(name, options, quarter, seed).histories[0])
@@ -288,25 +293,25 @@ def drawn_under(
 
 
 def long_after(history: History, registration: Registration) -> History:
-    """Return the history with an additional batch, by which the clock has closed all windows and passed all state."""
+    """Return the history with a last batch at which the clock has closed all windows and removed all state."""
     after = ClockAdvance(clock_schedule(history)[-1] + LONG_AFTER_MS + 2 * horizon_of(registration, history.options))
     return history.with_lines([*history.lines, CUT, after])
 
 
 def some_emptied(histories: Sequence[History], seed: int) -> list[History]:
-    """Return histories, 1 in `SHARE_EMPTIED` with its tables emptied; the seed chooses which."""
+    """Return histories; 1 in `SHARE_EMPTIED` ends with the deletion of all table rows, chosen by the seed."""
     first = seed % SHARE_EMPTIED
     return [emptied(one) if number % SHARE_EMPTIED == first else one for number, one in enumerate(histories)]
 
 
 def horizon_of(registration: Registration, options: Options) -> int:
-    """Return the time (ms) behind the clock at which a definition keeps nothing open or stored."""
+    """Return how far (ms) behind the clock a definition keeps no window open and no state."""
     definition = registration.declare(options)
     return registration.domain.lateness_horizon(definition) + int(getattr(definition, "retention_ms", 0))
 
 
 def seed_for(seed: int, name: str) -> int:
-    """Return a seed for each sample, the same in every process."""
+    """Return a seed for a sample; the seed is the same in every process."""
     return seed * 1_000_003 + crc32(name.encode())
 
 

@@ -1,7 +1,6 @@
-"""Shrink an operator's history: its size, and its candidates, which all keep its heartbeats.
+"""Shrink an operator's history: the measure of size, and smaller candidates, which keep the history's heartbeats.
 
-If the heartbeats give a clock schedule, the candidates share a cohort, also with other histories' candidates for that
-schedule.
+If heartbeats determine a clock schedule, candidates of several histories with this schedule share a query.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from ..generators.simpler import key_size, simpler_keys, simpler_values, simples
 from ..registration.registration import registration_of
 
 IN_TWO_STEPS = 2000
-"""The largest number of a round's candidates after two simplification steps."""
+"""The largest number of candidates in a round after two simplifications of the history."""
 InBatch = tuple[int, Record]
-"""The index of a batch, and a record in it."""
+"""A record of a history, with the index of its batch."""
 
 
 def size(history: History) -> tuple[int, int, int, int, int, int, str]:
-    """Return a history's size: its records, then its lines, batches, timestamps, values and keys."""
+    """Return the size of a history: the numbers of records, lines and batches, then timestamps, values and keys."""
     records = history.records
     return (
         len(records),
@@ -39,9 +38,9 @@ def size(history: History) -> tuple[int, int, int, int, int, int, str]:
 
 
 def without_clock_advances(history: History) -> History:
-    """Return the history in a person's style: no clock advances, no cut at its ends.
+    """Return the history as a person would write it: without clock advances, and without cuts at the start and the end.
 
-    Its own records move the clock, so it may behave differently; it counts only if it fails too.
+    Then only records move the clock, and the behaviour may differ, so this history counts only if it fails too.
     """
     batches = record_batches(history)
     while batches and not batches[-1]:
@@ -52,7 +51,7 @@ def without_clock_advances(history: History) -> History:
 
 
 def trimmed(history: History) -> History:
-    """Return the history without the batches after its last record."""
+    """Return the history without the batches after the last record."""
     batches = record_batches(history)
     while len(batches) > 1 and not batches[-1]:
         batches.pop()
@@ -60,7 +59,7 @@ def trimmed(history: History) -> History:
 
 
 def ended_after(history: History, batch: int) -> History:
-    """Return the history without the batches after a batch."""
+    """Return the history without the batches after a given batch."""
     batches = record_batches(history)[: batch + 1]
     return history.with_lines(with_clock_advances(batches, clock_schedule(history)[: len(batches)]))
 
@@ -90,7 +89,7 @@ def _candidates(history: History, thorough: bool) -> Iterator[History]:
 
 
 def _in_two_steps(history: History, thorough: bool) -> Iterator[History]:
-    """Yield the history after each simplification step; unless thorough, also after two, which saves 1/3 of rounds."""
+    """Yield the history after one simplification, and unless thorough, after two, which saves a third of the rounds."""
     once = [*_candidates(history, thorough)]
     yield from once
     if not thorough:
@@ -100,18 +99,22 @@ def _in_two_steps(history: History, thorough: bool) -> Iterator[History]:
 
 _IN_STEPS, _IN_TWO_STEPS = Shrinker(size, _candidates), Shrinker(size, _in_two_steps)
 shrink_together = _IN_STEPS.shrink_together
-"""With many histories at once, their candidates share a query, and two steps would be too many."""
+"""With many histories at once, all candidates share a query, and two simplifications would yield too many
+candidates.
+"""
 
 
 def shrink(
     history: History, fails: Callable[[Sequence[History]], Sequence[bool]], rounds: int = 8, at_once: int = 0
 ) -> History:
-    """Return the smallest failing history found; as `Shrinker.shrink`, two steps a round if all can be tried."""
+    """Return the smallest failing history found, by `Shrinker.shrink`, with two simplifications a round if all
+    candidates fit.
+    """
     return (_IN_STEPS if at_once else _IN_TWO_STEPS).shrink(history, fails, rounds, at_once)
 
 
 def _sooner(records: Sequence[InBatch], schedule: Sequence[int]) -> Iterator[list[InBatch]]:
-    """Yield the records in earlier batches, all moved down by the same time, so that no record is after its clock."""
+    """Yield the records in earlier batches, all with earlier timestamps, so that no record is ahead of the clock."""
     numbers, times = [number for number, _ in records], [record.timestamp for _, record in records]
     first, least = min(numbers, default=0), min(times, default=0)
     together = [[0] * len(records)] if any(numbers) else []
@@ -137,9 +140,9 @@ def _simpler(number: int, record: Record, schedule: Sequence[int]) -> Iterator[I
 
 
 class _Contents:
-    """The keys and values of a history's records, and their simplifications.
+    """The keys and values of a history's records, and simpler keys and values.
 
-    A key in values (a foreign key, a group) changes together with all records that have it.
+    If a value contains a key (a foreign key or a group), this key changes together with all equal keys.
     """
 
     def __init__(self, history: History) -> None:
@@ -148,7 +151,7 @@ class _Contents:
         self.renamed = registration.domain.renamed
 
     def simpler(self, records: Sequence[InBatch]) -> Iterator[list[InBatch]]:
-        """Yield the records with simpler values, in all records or in one; and likewise with simpler keys."""
+        """Yield the records with simpler values, in all records or in one record, and then with simpler keys."""
         yield [(number, self._valued(record, simplest_value(record.value))) for number, record in records]
         for index, (number, record) in enumerate(records):
             for value in simpler_values(record.value):
@@ -163,7 +166,9 @@ class _Contents:
                     yield self._rekeyed(records, {key: simpler_key})
 
     def _valued(self, record: Record, value: Value) -> Record:
-        """Return the record with another value, which names the same keys; unchanged if the operator refuses it."""
+        """Return the record with another value that contains the same keys; return the record itself if the operator
+        refuses.
+        """
         keys = iter(self._named(record.value))
         other = record._replace(value=self.renamed(self.definition, value, lambda _: next(keys)))
         try:

@@ -1,1 +1,1 @@
-"""Fuzzing of Spark: draws whole queries, and judges them by the reference of plans and by relations between queries."""
+"""The fuzzer of Spark: draws random queries, and compares Spark's rows with the reference and with related queries."""

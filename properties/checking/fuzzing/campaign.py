@@ -1,4 +1,4 @@
-"""A run of the fuzzer: parallel processes judge seeds, each in its own Spark, until the time is up."""
+"""A run of the fuzzer: parallel processes, each with its own Spark session, judge seeds until the time is up."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ SEED_SECONDS = 420.0
 MOST_PATIENCE = 4.0
 """The largest factor by which a busy machine extends `SEED_SECONDS`."""
 PLANS_OF_A_PROCESS = 200
-"""The number of seeds before a process is restarted, because a session grows with each query."""
+"""The number of seeds after which a process restarts, because a Spark session grows with each query."""
 HISTORIES = 200
 SHOWING = 0.5
-"""The time for the scripts of named differences after a run, as a share of the run's time."""
+"""The time for scripts of known divergences after a run, as a share of the run's time."""
 AGAINST = "another PySpark"
 STATEFUL = (
     *("windows", "session windows", "groups", "deduplication"),
     *(f"{kind.replace('_', ' ')} join" for kind in KINDS if kind != "full"),
 )
-"""The stateful operators that other stateful operators are drawn above and below."""
+"""The stateful operators that random plans put above and below other stateful operators."""
 LAST = ("full join", "deduplication within the watermark", "limit", "transformWithState")
-"""The stateful operators with no other stateful operator above them."""
+"""The stateful operators that random plans put only above other stateful operators."""
 
 
 @dataclass(frozen=True)
 class CampaignOptions:
-    """The options of a run.
+    """The options of a run of the fuzzer.
 
     Attributes:
-        minutes: The time limit (min).
+        minutes: The time limit of the run (min).
         seed: The first seed.
         jobs: The number of processes.
         only: The only relation to check; empty: all.
@@ -71,24 +71,24 @@ class CampaignOptions:
 
 
 def file_name(named: Sequence[str]) -> str:
-    """Return the name of a script, without its suffix."""
+    """Return the file name of a finding's script, without its suffix."""
     return re.sub(r"\W+", "_", "-".join(named))
 
 
 @dataclass
 class Tally:
-    """The results of a run so far.
+    """The results of a run of the fuzzer so far.
 
     Attributes:
-        seconds: The time so far (s).
-        plans: The number of different plans that ran.
+        seconds: The duration of the run so far (s).
+        plans: The number of different plans that Spark ran.
         pairs: The number of judged pairs of a plan and a history.
-        skipped: The number of plans that weren't run, by the reason.
+        skipped: The number of plans that Spark didn't run, by the reason.
         runs: The number of checks of each relation.
-        refusals: The number of plans that Spark refused, by the error condition.
-        pairs_of_operators: The covered pairs of stateful operators, the lower operator first.
+        refusals: The number of plans that Spark refused, by Spark's error condition.
+        pairs_of_operators: The pairs of stateful operators in the plans, the lower operator first.
         differences: The findings.
-        named: The number of findings of each divergence.
+        named: The number of findings that each divergence explains.
     """
 
     seconds: float = 0.0
@@ -103,19 +103,19 @@ class Tally:
 
     @property
     def unnamed(self) -> list[ReportedFinding]:
-        """The findings that no divergence explains."""
+        """The findings that no known divergence explains."""
         return [one for one in self.differences if not one.named]
 
     @property
     def never_seen(self) -> list[str]:
-        """The pairs of operators and the relations that weren't covered."""
+        """The pairs of operators that no plan contained, and the relations that were never checked."""
         drawn = itertools.product(STATEFUL, (*STATEFUL, *LAST))
         pairs = (pair for pair in drawn if pair not in self.pairs_of_operators)
         relations = (name for name in NAMES if not self.runs[name])
         return [*(f"{above} above {below}" for below, above in pairs), *relations]
 
     def add(self, judged: Judged) -> None:
-        """Add the result of a seed."""
+        """Add the result of a seed to the tally."""
         if judged.skipped:
             self.skipped[judged.skipped] += 1
             return
@@ -138,9 +138,9 @@ def run(
 
     Args:
         options: The options.
-        tally: Collects the findings.
-        say: Called with each step, in words.
-        keep: Called with each finding at once.
+        tally: Collects the findings, also if the run fails.
+        say: Receives the name of each step.
+        keep: Receives each finding at once.
 
     Raises:
         BadInput: The relation is unknown, or a PySpark is unknown or unavailable.
@@ -209,7 +209,7 @@ class _Campaign:
                 process.end(0)
 
     def work(self) -> None:
-        """Judge seeds in processes that this thread owns."""
+        """Judge seeds in Spark processes, which only this thread uses."""
         try:
             while self.goes_on():
                 with ExitStack() as stack:
@@ -227,7 +227,7 @@ class _Campaign:
         return not self.stopped.is_set() and (time.monotonic() < self.until or bool(self.to_show()))
 
     def to_show(self) -> list[ReportedFinding]:
-        """Return the first finding of each divergence without a script; none after the deadline."""
+        """Return the first finding of each divergence that has no script; return nothing after the deadline."""
         if time.monotonic() > self.until + 60 * SHOWING * self.options.minutes:
             return []
         first = {file_name(one.named): one for one in reversed(self.tally.differences) if one.named}
@@ -235,16 +235,18 @@ class _Campaign:
 
     @property
     def written(self) -> set[str]:
-        """The divergences with a script of this run, by `file_name`."""
+        """The divergences for which this run wrote a script, by `file_name`."""
         return {file_name(one.named) for one in self.tally.differences if one.script}
 
     def unwritten(self) -> str:
-        """Return the number of scripts of divergences still to write, once the time is up."""
+        """Return the number of scripts that are still missing when the time is up."""
         left = len(self.to_show()) + len(self.showing - self.written) if time.monotonic() > self.until else 0
         return f"; {left} scripts of divergences are still to be written" if left else ""
 
     def next_seed(self) -> Seed | None:
-        """Return the next seed; after the deadline, a seed of a divergence without a script; None: no work is left."""
+        """Return the next seed; after the deadline, return a seed of a divergence that has no script; None: no work is
+        left.
+        """
         if not self.goes_on():
             return None
         with self.lock:
@@ -304,14 +306,14 @@ def patience() -> float:
 
 
 def _compared(seed: Seed, answers: Sequence[Judged], version: str) -> Judged:
-    """Return a seed's result on two PySparks: different rows are a finding, named by the divergences of both.
+    """Compare a seed's results on two PySparks: different rows are a finding, explained by the divergences of both.
 
-    A plan that only one PySpark refuses is counted by its error condition.
+    A plan that only one of the two PySparks refuses is counted by its error condition.
     """
     here, there = answers
     runs = here.runs + Counter({AGAINST: 1})
     alone = (
-        *(f"{one} by PySpark {version} alone" for one in there.refusals if here.digest and not there.digest),
+        *(f"{one} only by PySpark {version}" for one in there.refusals if here.digest and not there.digest),
         *(f"{one} not by PySpark {version}" for one in here.refusals if there.digest and not here.digest),
     )
     differences = [
@@ -326,9 +328,9 @@ def _compared(seed: Seed, answers: Sequence[Judged], version: str) -> Judged:
 
 
 def progress(tally: Tally) -> str:
-    """Return the progress of a run in a line."""
+    """Return the progress of a run as one line."""
     known, unnamed = len(tally.differences) - len(tally.unnamed), len(tally.unnamed)
     return (
         f"{len(tally.plans):,} plans and {tally.pairs:,} pairs of a plan and a history in {tally.seconds:.0f} s: "
-        f"{unnamed} differences without a name, {known} with one"
+        f"{unnamed} unexplained differences, {known} explained"
     )

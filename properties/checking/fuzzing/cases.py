@@ -1,4 +1,4 @@
-"""A case: a query, its rows and its run options, and the reference's expected output."""
+"""A case of the fuzzer: a query with its input rows, its run options, and the reference's expected rows."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ...generators.plans.rows import CLOCK
 from ...witnesses.plans.running import HowRun
 
 RowBag: TypeAlias = "Counter[tuple[Any, ...]]"
-"""Rows in the compared columns, without order."""
+"""A batch's rows in the compared columns, without order."""
 Bags: TypeAlias = "list[RowBag]"
-"""The rows of each batch."""
+"""A bag of rows for each batch."""
 
 
 @dataclass(frozen=True)
 class PlanCase:
-    """A query, its rows and its run options.
+    """A query with its input rows and its run options.
 
     Attributes:
         query: The query.
-        batches: The rows of each batch.
-        how: The run options.
+        batches: The input rows of each batch.
+        how: The options of the query's run.
         nothing_late: Whether no row is late, and the last batches close all windows and groups.
     """
 
@@ -39,18 +39,20 @@ class PlanCase:
 
     @property
     def histories(self) -> set[int]:
-        """The histories with rows."""
+        """The numbers of the histories that have rows."""
         found = {row["h"] for batch in self.batches for rows in batch.values() for row in rows}
         return found - {CLOCK}
 
     @property
     def columns(self) -> list[str] | None:
-        """The compared columns; None: every column of the result may vary between runs."""
+        """The columns of the result that are compared between runs; None: the value of each column may vary between
+        runs.
+        """
         exact = exact_columns(self.query.plan)
         return None if exact is None else [name for name in self.query.plan.columns if name in exact]
 
     def bags(self, batches: Sequence[Sequence[Row]], columns: Sequence[str] | None = None) -> Bags:
-        """Return rows in the compared form: in the given columns, by default in all compared columns."""
+        """Return each batch's rows without order, in the given columns, or else in all compared columns."""
         columns = self.columns or [] if columns is None else columns
         return [Counter(tuple(row[name] for name in columns) for row in batch) for batch in batches]
 
@@ -65,12 +67,13 @@ class PlanCase:
         watermarks_ms: Sequence[tuple[bool, int]] | None = None,
         starts: Collection[int] = (),
     ) -> Bags:
-        """Return the expected rows of each batch.
+        """Return the rows that each batch should emit, according to the reference.
 
         Args:
-            plan: A plan that Spark may run instead of the query's plan; None: the query's plan, as written.
-            watermarks_ms: The watermarks of Spark's micro-batches; None: the watermarks that follow from the rows.
-            starts: The batches before which the query forgets its inputs' largest times.
+            plan: A plan that Spark may run instead of the written plan; None: the written plan.
+            watermarks_ms: The watermarks of Spark's micro-batches; None: the watermarks that follow from the input
+                rows.
+            starts: The batches before which the query forgets the largest event time of each input.
         """
         query = self.query
         execution = Execution(plan or query.plan, policy=query.policy, without_data=query.without_data, starts=starts)
@@ -89,7 +92,9 @@ class PlanCase:
 def first_difference(
     wanted: Sequence[RowBag], found: Sequence[RowBag]
 ) -> tuple[int, list[tuple[Any, ...]], list[tuple[Any, ...]]] | None:
-    """Return the first batch that differs, with its missing and surplus rows; None: all batches agree."""
+    """Return the first batch with different rows, its missing rows, and its surplus rows; None: all batches are
+    equal.
+    """
     for number, (one, other) in enumerate(zip(wanted, found, strict=True)):
         if one != other:
             return number, [*(one - other).elements()], [*(other - one).elements()]

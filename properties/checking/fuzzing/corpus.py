@@ -1,4 +1,4 @@
-"""The first plans of each run: one for each known divergence, and equivalences written by hand."""
+"""The first plans of each run of the fuzzer: a plan for each known divergence, and hand-written equivalences."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ ASKED = {
     "sessions": "sessions merged early",
     "windows above a join": "restarts",
 }
-"""The relation to check for a plan of the corpus; other plans skip relations, because each costs a run."""
+"""The relation to check on a corpus plan; other corpus plans skip all relations, because each check costs a query."""
 SHOW = {
     "filter below the watermark": "filter after windows",
     "event time pruned": "no time above a deduplication",
@@ -85,22 +85,22 @@ SHOW = {
     "late rows in sessions merged early": "sessions",
     "times forgotten at a restart": "windows above a join",
 }
-"""The plan that shows a divergence, by the divergence's name."""
+"""The name of the corpus plan that shows each divergence."""
 
 
 def seeds_of(plan: str) -> list[str]:
-    """Return the seeds of a plan: more inputs allow more combinations of silent inputs, so they get more seeds."""
+    """Return the seeds of a corpus plan: more for a plan with more inputs, for more combinations of silent inputs."""
     draws = len(SILENCES) * len(CORPUS[plan].inputs)
     return [f"{plan} #{number}" for number in range(1, draws + 1)]
 
 
 def plan_of(seed: str) -> str:
-    """Return the plan's name of a seed."""
+    """Return the name of the corpus plan that a seed runs."""
     return seed.partition(" #")[0]
 
 
 def silence_of(seed: str) -> float | None:
-    """Return a seed's share of batches with silent inputs, so that a plan's seeds cover all shares; None: any."""
+    """Return the share of batches in which an input is silent, which differs between the seeds of a plan; None: any."""
     number = seed.partition(" #")[2]
     return SILENCES[int(number) % len(SILENCES)] if number else None
 
@@ -109,6 +109,6 @@ SEEDS = (
     *(seed for seeds in itertools.zip_longest(*map(seeds_of, CORPUS)) for seed in seeds if seed),
     *EQUIVALENCES,
 )
-"""The seeds of the corpus, each a plan's name and a number: first a seed of each plan; then the equivalences."""
+"""The seeds of the corpus, each a plan's name and a number: the first seed of each plan, then the equivalences."""
 QUERIES = {**CORPUS, **{name: one.query for name, one in EQUIVALENCES.items()}}
-"""The query of each plan, by its name."""
+"""The query of each corpus plan, by the plan's name."""

@@ -1,4 +1,4 @@
-"""The known differences between Spark's streaming plans and the written query, each with a plan that explains it."""
+"""The known divergences: how Spark's result of a streaming plan differs from the written plan, and the plan it runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...system.installed.requirements import installed, release
 from ...witnesses.job.plan import optimized
 
 EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
-"""The Spark setting of the optimizer rules to exclude."""
+"""The Spark setting that lists optimizer rules to exclude."""
 _RULE = "org.apache.spark.sql.catalyst.optimizer."
 
 
@@ -18,13 +18,13 @@ class Divergence:
     """A known difference between a written plan and the plan that Spark runs.
 
     Attributes:
-        name: Its name in reports.
-        ticket: Spark's issue, or `not reported`.
-        says: The effect, in a sentence.
-        remedy: The user's remedy.
-        rules: The optimizer rules that cause the difference; empty: no rule is the cause.
+        name: The divergence's name in reports.
+        ticket: The number of Spark's issue, or `not reported`.
+        says: The effect on a query's result, in a sentence.
+        remedy: What a user can do to avoid the divergence.
+        rules: The optimizer rules that cause the divergence; empty: not an optimizer rule.
         message: A part of the error that ends the query; empty: the query doesn't fail.
-        until: The first Spark version without the difference; empty: no such version.
+        until: The first Spark version without the divergence; empty: no such version.
     """
 
     name: str
@@ -37,54 +37,54 @@ class Divergence:
 
     @property
     def issue(self) -> str:
-        """Spark's issue, and the first version without the difference."""
+        """The number of Spark's issue, and the first version without the divergence."""
         return f"{self.ticket}, until {self.until}" if self.until else self.ticket
 
     @property
     def is_of_this_spark(self) -> bool:
-        """Return whether the installed PySpark is known to have the difference."""
+        """Return whether the installed PySpark is known to have the divergence."""
         return self.is_of(installed("pyspark"))
 
     def is_of(self, version: str) -> bool:
-        """Return whether a version of PySpark has the difference, as far as is known."""
+        """Return whether a version of PySpark is known to have the divergence."""
         return not self.until or release(version) < release(self.until)
 
     @property
     def excluded(self) -> str:
-        """The value of `EXCLUDED_RULES`."""
+        """The value of the setting `EXCLUDED_RULES` that excludes the divergence's optimizer rules."""
         return ",".join(_RULE + rule for rule in self.rules)
 
 
 FILTERED_WATERMARK = Divergence(
     optimized.FILTERED_WATERMARK,
-    "by design since SPARK-21587; its effect is not documented",
-    "A filter, or what a join asks of one side (that its key isn't null, or equals a constant), is moved below "
-    "withWatermark: rows that it drops no longer move the watermark, so results come later, and rows count that were "
-    "late.",
-    "filter before withWatermark where that is meant; otherwise exclude the optimizer's rules "
+    "by design since SPARK-21587; not documented",
+    "Spark moves a filter, or a join's condition on one side (that a key isn't null or equals a constant), "
+    "below withWatermark: filtered rows no longer move the watermark, so results come later, and late rows "
+    "count.",
+    "write the filter before withWatermark if that is meant; otherwise exclude the optimizer's rules "
     "PushDownPredicates and PushPredicateThroughNonJoin",
     ("PushDownPredicates", "PushPredicateThroughNonJoin", "PushDownLeftSemiAntiJoin", "InferFiltersFromConstraints"),
 )
 PRUNED_TIME = Divergence(
     optimized.PRUNED_TIME,
     "SPARK-58979",
-    "The event time isn't among the columns that are needed above a deduplication or a join without bounds: it is "
-    "pruned, and the operator drops no late rows.",
+    "Spark prunes an event time that isn't selected above a deduplication or a join without bounds, and the "
+    "operator drops no late rows.",
     "keep the event time among the selected columns",
 )
 REDUNDANT_SESSIONS = Divergence(
     optimized.REDUNDANT_SESSIONS,
     "not reported",
-    "Session windows whose aggregates aren't needed, below another aggregate, are taken for redundant: each row is a "
-    "session of its own.",
+    "If no column above session windows needs their aggregates, Spark removes the windows below another "
+    "aggregate, and each row becomes its own session.",
     "keep an aggregate of the sessions among the columns, or exclude the optimizer's rule RemoveRedundantAggregates",
     ("RemoveRedundantAggregates",),
 )
 SEMI_JOIN_ABOVE_UNION = Divergence(
     "semi join above a union",
     "not reported",
-    "A left semi or anti join with a table above a union fails with PLAN_VALIDATION_FAILED_RULE_IN_BATCH; the batch "
-    "query runs.",
+    "A left semi or anti join with a table above a union fails with PLAN_VALIDATION_FAILED_RULE_IN_BATCH; the "
+    "batch query runs.",
     "exclude the optimizer's rule PushDownLeftSemiAntiJoin",
     ("PushDownLeftSemiAntiJoin",),
     "PushDownLeftSemiAntiJoin",
@@ -92,14 +92,15 @@ SEMI_JOIN_ABOVE_UNION = Divergence(
 NULL_KEYS = Divergence(
     "null keys joined",
     "not reported",
-    "Rows with null keys are partners in a full join, and in any join if spark.sql.constraintPropagation.enabled is "
-    "false: the operator looks a key up as it is stored. In SQL, and in a batch query, a null key has no partner.",
+    "A full join matches null keys; so does any join if spark.sql.constraintPropagation.enabled is false, "
+    "because the operator looks up keys as stored. In SQL, and in a batch query, a null key matches no row.",
     "filter null keys before the join",
 )
 SEMI_EVICTS = Divergence(
     "semi join loses an evicted row",
     "not reported; since SPARK-55973 (4.2.0)",
-    "A left semi join doesn't keep a right row that its own batch evicts: a left row of that batch loses its partner.",
+    "A left semi join doesn't keep a right row that is evicted in its own batch: a left row of this batch loses "
+    "its partner.",
     "use an inner join and a deduplication",
 )
 SEMI_LEFT_FIRST = Divergence(
@@ -112,20 +113,21 @@ SEMI_LEFT_FIRST = Divergence(
 EVICTED_UNJOINED = Divergence(
     "evicted row unjoined",
     "SPARK-49829",
-    "A row that its own batch evicts isn't joined with other rows of that batch, and an outer join doesn't emit it.",
+    "A row that is evicted in its own batch isn't joined with other rows of this batch, and an outer join "
+    "doesn't emit it.",
     "use PySpark 3.5.4 or newer",
     until="3.5.4",
 )
 SUBTRACT_REPEATS = Divergence(
     "subtract repeats rows",
     "SPARK-59290",
-    "subtract (EXCEPT) of a table emits a row again in each batch that has it, not once.",
+    "subtract (EXCEPT) of a table emits the same row in each batch that contains it, not once.",
     "use dropDuplicates and a left anti join",
 )
 LIMIT_ABOVE_AGGREGATE = Divergence(
     "limit above an aggregate",
     "not reported",
-    "With RocksDB as the provider, a limit above an aggregate fails: the limit's state store is taken for the "
+    "With RocksDB as the provider, a limit above an aggregate fails: Spark opens the limit's state store as the "
     "aggregate's.",
     "use the default provider of state stores, or limit what the sink writes",
     message="Can only upgrade readStore to writeStore",
@@ -133,24 +135,25 @@ LIMIT_ABOVE_AGGREGATE = Divergence(
 ZERO_FOR_NULL = Divergence(
     "zero for null",
     "not reported",
-    "In a batch in which a union's inputs have no new data, the union becomes its first side, whose column isn't "
-    "nullable if it is a constant there: an operator above reads the nulls that it keeps in its state as 0.",
-    "let the column be nullable on the first side, as by nullif(1, 0), or exclude the optimizer's rule "
+    "In a batch without new data in a union's inputs, Spark replaces the union by its first side. If a column "
+    "there is a constant, and so not nullable, an operator above reads nulls in its state as 0.",
+    "make the column nullable on the first side, for example by nullif(1, 0), or exclude the optimizer's rule "
     "PropagateEmptyRelation",
     ("PropagateEmptyRelation",),
 )
 LIMIT_BELOW_JOIN = Divergence(
     "limit below an outer join",
     "not reported",
-    "A limit above an outer join is moved below it: rows are taken before they are joined, and those that could be "
-    "emitted now are left out, so the limit is reached later.",
+    "Spark moves a limit above an outer join below it: it takes rows before the join, and skips rows that the "
+    "join would emit now, so the limit is reached later.",
     "exclude the optimizer's rule LimitPushDown",
     ("LimitPushDown",),
 )
 FALSE_FILTER = Divergence(
     "plan below a false filter removed",
     "SPARK-49699",
-    "A filter that is false for every row removes the plan below it, with its watermark and its stateful operators.",
+    "If a filter is false for every row, Spark removes the plan below the filter, with its watermark and its "
+    "stateful operators.",
     "use PySpark 3.5.4 or newer",
     ("PruneFilters",),
     until="3.5.4",
@@ -158,8 +161,8 @@ FALSE_FILTER = Divergence(
 ONE_ROW = Divergence(
     "aggregate of one row removed",
     "SPARK-48481",
-    "In a batch with no new data, or with one row, an aggregate whose values aren't needed is removed, and its state "
-    "with it.",
+    "In a batch with no new data, or with one row, Spark removes an aggregate whose values aren't needed, and "
+    "with it the state.",
     "use PySpark 3.5.2 or newer",
     ("OptimizeOneRowPlan",),
     until="3.5.2",
@@ -167,7 +170,7 @@ ONE_ROW = Divergence(
 CONSTANT_OF_ONE_SIDE = Divergence(
     "constant of one side for both",
     "SPARK-47840",
-    "In a batch in which one side of a union has no new data, the other side's constant is taken for all groups.",
+    "In a batch in which one side of a union has no new data, Spark uses the other side's constant for all groups.",
     "use PySpark 3.5.2 or newer",
     ("FoldablePropagation",),
     until="3.5.2",
@@ -190,22 +193,22 @@ JOIN_STATE_1 = Divergence(
 EARLY_SESSIONS = Divergence(
     "late rows in sessions merged early",
     "not reported",
-    "With spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition, a late row counts if another row of its "
-    "batch and partition is in its session and isn't late.",
+    "With spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition, a late row counts if its session "
+    "contains a row of the same batch and partition that isn't late.",
     "leave the setting at its default",
 )
 FORGOTTEN_TIMES = Divergence(
     "times forgotten at a restart",
     "not reported",
-    "A query that starts again from its checkpoint has forgotten which times each of its inputs had reached: where one "
-    "is silent since, the watermark stands still, and results come later than without the restart.",
+    "A query that restarts from its checkpoint has forgotten each input's largest event time: until each input "
+    "has new rows, the watermark stands still, and results come later than without the restart.",
     "expect late results after a restart until each input has new rows",
 )
 BY_RULES = (
     *(FILTERED_WATERMARK, REDUNDANT_SESSIONS, FALSE_FILTER, ONE_ROW, CONSTANT_OF_ONE_SIDE),
     *(SEMI_JOIN_ABOVE_UNION, ZERO_FOR_NULL, LIMIT_BELOW_JOIN),
 )
-"""The divergences that disappear without their optimizer rules, those with narrower rules first."""
+"""The divergences that don't occur without their optimizer rules, those with the fewest rules first."""
 ALL = (
     FILTERED_WATERMARK,
     PRUNED_TIME,
@@ -235,9 +238,9 @@ def divergence_named(name: str) -> Divergence:
 
 
 def sentences(names: Iterable[str]) -> list[str]:
-    """Return a sentence for each known divergence in a job's plan, without the full stop."""
+    """Return a sentence for each known divergence of a job's plan, without the full stop."""
     return [
-        f"Spark is known to run this plan otherwise than it is written ({one.name}, {one.issue}): {one.says} "
-        f"Remedy: {one.remedy}"
+        f"Spark runs this plan differently from how it is written ({one.name}, {one.issue}): {one.says} Remedy: "
+        f"{one.remedy}"
         for one in map(divergence_named, names)
     ]

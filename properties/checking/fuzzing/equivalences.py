@@ -1,7 +1,7 @@
-"""Pairs of plans, written by hand, that must emit the same rows in each batch; each run of the fuzzer checks them.
+"""Pairs of hand-written plans that must emit the same rows in each batch; each run of the fuzzer checks all pairs.
 
-Each name states a rule of the algebra. Rules that hold only for batch queries are left out: a row may be late for a
-deduplication, and yet in time for the window above.
+The name of a pair is a rule of the relational algebra. Rules that hold only for batch queries are missing: a streaming
+deduplication may drop a late row that windows above accept.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ A, B, C = (Scan(name, COLUMNS) for name in ("a", "b", "c"))
 
 
 def timed(node: Node, seconds: int = 0) -> Node:
-    """Return a node with a watermark on `ts`."""
+    """Return a node with a watermark on the column `ts`."""
     return WithWatermark((node,), "ts", seconds * SECOND_US)
 
 
 def windows(node: Node, seconds: int = 10, by: tuple[str, ...] = ("h", "k"), mode: Any = "append", **made: Any) -> Node:
-    """Return an aggregation by windows, by default with the row count as `v`."""
+    """Return an aggregation by time windows, by default with the row count as column `v`."""
     size_us = seconds * SECOND_US
     return Aggregation((node,), Windows("ts", by, size_us, size_us, 0, made or COUNT, mode), "ts")
 
 
 def sessions(node: Node, seconds: int = 10, **made: Any) -> Node:
-    """Return an aggregation by session windows, by default with the row count as `v`."""
+    """Return an aggregation by session windows, by default with the row count as column `v`."""
     return Aggregation((node,), SessionAggregation("ts", ("h", "k"), seconds * SECOND_US, made or COUNT), "ts")
 
 
 def groups(node: Node, mode: Mode = "complete", **made: Any) -> Node:
-    """Return an aggregation by history and key, by default with the row count as `v`."""
+    """Return an aggregation by history and key, by default with the row count as column `v`."""
     return Aggregation((node,), Groups(("h", "k"), None, made or COUNT, mode))
 
 
 def join(kind: StreamJoinKind, left: Node, right: Node, before: int | None = 5, after: int | None = 5) -> Join:
-    """Return a stream-stream join by history and key, within a number of seconds."""
+    """Return a stream-stream join by history and key, with event times at most some seconds apart."""
     before_us, after_us = (None if one is None else one * SECOND_US for one in (before, after))
     return join_of(kind, left, right, before_us, after_us)
 
@@ -96,7 +96,7 @@ class Equivalence(NamedTuple):
     """Two plans that must emit the same rows in each batch.
 
     Attributes:
-        query: The first plan, and its run options.
+        query: The first plan and its run options.
         other: The second plan.
     """
 
@@ -105,7 +105,7 @@ class Equivalence(NamedTuple):
 
     @property
     def relation(self) -> Relation:
-        """The relation to the second plan; it doesn't apply to other plans, such as a shrunk plan."""
+        """The relation between the first and the second plan; it applies to no other plan, such as a shrunk plan."""
         return Relation(EQUIVALENCE, self._vary)
 
     def _vary(self, case: PlanCase) -> PlanCase | None:
@@ -113,7 +113,7 @@ class Equivalence(NamedTuple):
 
 
 _IS_A = is_("or", is_("=", "k", constant("a")), is_("<", "h", 0))
-"""A condition that keeps the clock's rows; otherwise each pair would show that filters move below the watermark."""
+"""A condition that keeps rows of the clock; without it, filters below the watermark would change each pair's output."""
 _MANY = is_(">", "v", 1)
 _A, _B, _C = timed(A), timed(B), timed(C)
 _ABC = is_("or", *(is_("=", "k", constant(key)) for key in "abc"))
@@ -175,7 +175,7 @@ _ABOVE: tuple[Callable[[Node], Node], ...] = (
     lambda node: _max(sessions, node),
     lambda node: keep(join("left", keep(node), _B)),
 )
-"""Stateful operators, to put above both plans of a pair without state: optimizers move filters there."""
+"""Stateful operators to put above both plans of a stateless pair, because optimizers move filters across them."""
 _WITH_STATE: dict[str, tuple[Node, Node]] = {
     "duplicates of duplicates": (_once(_once(_A)), _once(_A)),
     "duplicates of a union with itself": (_once(_both(_A)), _once(_A)),
@@ -256,4 +256,4 @@ EQUIVALENCES: dict[str, Equivalence] = {
     **{name: Equivalence(Query(one), other) for name, (one, other) in _WITH_STATE.items()},
     **{name: Equivalence(Query(one, mode), other) for name, (mode, one, other) in _OF_A_MODE.items()},
 }
-"""The pairs, by name."""
+"""The pairs of plans, by name."""

@@ -1,4 +1,4 @@
-"""Judges Spark's result of a case by the reference, by relations, and by the batch query."""
+"""Compares Spark's rows of a case with the reference, with related queries, and with the batch query."""
 
 from __future__ import annotations
 
@@ -52,26 +52,28 @@ INTERNAL = (
     *("INTERNAL_ERROR", "PLAN_VALIDATION_FAILED", "MatchError", "NullPointerException", "assertion failed"),
     *("NoSuchElementException", "IllegalStateException", "ClassCastException", "IndexOutOfBounds"),
 )
-"""Error texts that no plan should cause."""
+"""Texts of errors that no plan should cause."""
 CLOSED_MS = 60_000
-"""A watermark delay larger than all durations of a plan together: such a watermark has closed everything."""
+"""A watermark delay (ms) above the sum of all durations of a plan: a watermark so far ahead has closed everything."""
 UNSUPPORTED = ("UNSUPPORTED_", "not supported", "SPARK-26154")
-"""Texts of refusals; for some plans, Spark refuses the first batch instead of the query."""
+"""Texts of errors by which Spark refuses a plan; for some plans, Spark raises them in the first batch."""
 Explanation: TypeAlias = "tuple[Divergence, ...] | None"
-"""The divergences with which the reference explains a run; empty: none is needed; None: no explanation."""
+"""The divergences with which the reference emits a run's rows; empty: no divergence is needed; None: no known
+divergence explains the rows.
+"""
 
 
 class Finding(NamedTuple):
-    """A case whose result on Spark differs.
+    """A case whose rows or error on Spark differ from the expected result.
 
     Attributes:
-        relation: The violated relation: `REFERENCE`, `BATCH`, `REFUSED`, or another.
+        relation: The relation that the case violates: `REFERENCE`, `BATCH`, `REFUSED`, or a metamorphic relation.
         case: The case.
-        other: The second case of the relation; None: no second case.
-        wanted: The expected rows of each batch, or of the end; empty for `refused`.
+        other: The second case of the relation; None: the relation has no second case.
+        wanted: The expected rows of each batch, or of the whole run; empty for `refused`.
         found: Spark's rows.
-        named: The known divergences that explain the difference; empty: no explanation.
-        error: The error that ended a query.
+        named: The known divergences that explain the difference; empty: none explains it.
+        error: The error that ended the query; empty: the query ran.
     """
 
     relation: Relation
@@ -85,14 +87,14 @@ class Finding(NamedTuple):
 
 @dataclass
 class PlanJudge:
-    """Runs cases, and judges them.
+    """Runs cases on Spark and judges the results.
 
     Attributes:
-        runner: Runs the cases on Spark.
+        runner: Runs cases on Spark.
         pairs: The number of judged pairs of a plan and a history.
         runs: The number of checks of each relation.
-        refusals: The number of plans that Spark refused, by the error condition.
-        digest: A digest of the rows of the last case's plain run.
+        refusals: The number of plans that Spark refused, by Spark's error condition.
+        digest: A digest of the last case's rows in the run with default options.
     """
 
     runner: PlanRunner
@@ -103,18 +105,18 @@ class PlanJudge:
     _rows: tuple[object, Rows] | None = None
 
     def rows(self, case: PlanCase) -> Rows:
-        """Return a case's rows on Spark."""
+        """Return the rows that Spark emits for a case."""
         if self._rows is None or self._rows[0] is not case.batches:
             self._rows = (case.batches, self.runner.rows(case.batches))
         return self._rows[1]
 
     def run(self, case: PlanCase, settings: Mapping[str, str] | None = None) -> Ran:
-        """Run a case, optionally with additional settings."""
+        """Run a case on Spark, optionally with additional settings."""
         how = replace(case.how, settings={**case.how.settings, **(settings or {})})
         return self.runner.run(case.query, self.rows(case), how)
 
     def judge(self, case: PlanCase, relations: Sequence[Relation]) -> Iterator[Finding]:
-        """Judge a case by the reference, the batch query and relations; yield the differences."""
+        """Compare a case with the reference, the batch query and related queries; yield the differences."""
         self.asked(REFERENCE, case)
         try:
             ran = self.run(case)
@@ -133,7 +135,7 @@ class PlanJudge:
                 yield from self.by_relation(case, ran, explained, relation, other)
 
     def again(self, finding: Finding, case: PlanCase) -> Finding | None:
-        """Judge another case by a finding's relation; return a difference with the same explanation, if any."""
+        """Check another case by a finding's relation; return a finding with the same explanation, or None."""
         asked = () if finding.relation in (REFERENCE, BATCH, REFUSED) else (finding.relation,)
         for one in self.judge(case, asked):
             if one.relation is finding.relation and one.named == finding.named:
@@ -141,12 +143,12 @@ class PlanJudge:
         return None
 
     def asked(self, relation: Relation, case: PlanCase) -> None:
-        """Count a check of a relation on a case."""
+        """Count one check of a relation."""
         self.pairs += len(case.histories)
         self.runs[relation.name] += 1
 
     def explain(self, case: PlanCase, ran: Ran) -> Explanation:
-        """Return the divergences with which the reference has the same rows as a run."""
+        """Return the divergences with which the reference emits the rows of a run."""
         found = case.bags(ran.batches)
         named = self.by_readings(case, found)
         if named is not None:
@@ -157,7 +159,7 @@ class PlanJudge:
         return self.by_rules(case)
 
     def by_readings(self, case: PlanCase, found: Bags) -> Explanation:
-        """Return the divergences whose plans give the reference the found rows."""
+        """Return the divergences by whose plans the reference emits the rows that Spark emitted."""
         for plan, named in self.readings(case):
             if case.expected(plan) == found:
                 return named
@@ -167,13 +169,13 @@ class PlanJudge:
         return None
 
     def by_rules(self, case: PlanCase) -> Explanation:
-        """Return the divergences without whose rules Spark runs the plan as written."""
+        """Return the divergences that disappear when Spark runs the plan without their optimizer rules."""
         alone = [one for one in BY_RULES if one.is_of_this_spark]
         combined = [*((one,) for one in alone), *((FILTERED_WATERMARK, one) for one in alone[1:])]
         return next((named for named in combined if self.is_as_written(case, *named)), None)
 
     def readings(self, case: PlanCase) -> list[tuple[Node, tuple[Divergence, ...]]]:
-        """Return the plans that Spark may run for a case, each with its divergences: the written plan first."""
+        """Yield plans that Spark may run for a case, each with its divergences; the first is the written plan."""
         plan = case.query.plan
         readings: list[tuple[Node, tuple[Divergence, ...]]] = [(plan, ()), (pruned(plan), (PRUNED_TIME,))]
         joins = [node.by for node in plan.walk() if isinstance(node, Join)]
@@ -197,7 +199,9 @@ class PlanJudge:
         return readings
 
     def is_as_written(self, case: PlanCase, *divergences: Divergence) -> bool:
-        """Return whether Spark, without the rules of divergences, runs the plan as written, or only prunes columns."""
+        """Return whether Spark runs the plan as written, apart from pruned columns, if the divergences' rules are
+        excluded.
+        """
         excluded = {**case.how.settings, EXCLUDED_RULES: ",".join(one.excluded for one in divergences)}
         case = replace(case, how=replace(case.how, settings=excluded))
         try:
@@ -209,7 +213,7 @@ class PlanJudge:
     def by_relation(
         self, case: PlanCase, ran: Ran, explained: Explanation, relation: Relation, other: PlanCase
     ) -> Iterator[Finding]:
-        """Judge a second case against the first case."""
+        """Compare a second case of a relation with the first case."""
         self.asked(relation, other)
         try:
             second = self.run(other)
@@ -224,7 +228,7 @@ class PlanJudge:
             yield Finding(relation, case, other, wanted, found, tuple(both))
 
     def by_batch(self, case: PlanCase, ran: Ran, explained: Explanation) -> Iterator[Finding]:
-        """Judge a run without late rows by the batch query over all rows."""
+        """Compare a run without late rows with the batch query over all rows."""
         columns = case.columns or []
         if case.query.mode != "append" or "h" not in columns or not is_whole_at_end(case.query.plan):
             return
@@ -239,19 +243,19 @@ class PlanJudge:
         last_us = max(filter(None, of_histories), default=0)
         is_timed = any(isinstance(node, WithWatermark) for node in case.query.plan.walk())
         if is_timed and max((ms for _, ms in ran.watermarks_ms), default=0) <= last_us // MS + CLOSED_MS:
-            return  # the clock's rows don't reach a watermark, so open windows stay open
+            return  # rows of the clock don't reach such a watermark, so open windows stay open
         self.asked(BATCH, case)
         try:
             rows = self.runner.as_batch(case.query, case.batches, case.how)
         except Refused as refused:
-            yield Finding(REFUSED, case, error=f"as a batch: {refused.condition} {refused}")
+            yield Finding(REFUSED, case, error=f"as a batch query: {refused.condition} {refused}")
             return
         wanted, found = (_of_histories(case.bags(batches), columns) for batches in ([rows], ran.batches))
         if wanted != found:
             yield Finding(BATCH, case, None, [wanted], [found], explained or ())
 
     def refused(self, case: PlanCase, refused: Refused) -> Iterator[Finding]:
-        """Judge a refusal: an internal error, or the failure of a query that Spark has accepted, is a finding."""
+        """Judge an error: Spark's internal errors, and failures of queries that Spark accepted, are findings."""
         self.refusals[refused.condition or "no condition"] += 1
         dies = refused.has_started and not any(one in str(refused) for one in UNSUPPORTED)
         if dies or any(one in refused.details for one in INTERNAL):
@@ -261,11 +265,12 @@ class PlanJudge:
 
 
 def is_whole_at_end(plan: Node) -> bool:
-    """Return whether a stream without late rows ends with the rows of the batch query.
+    """Return whether a stream without late rows ends with the rows of the batch query, which isn't so for four kinds of
+    plans.
 
-    Exceptions: a join without both bounds emits rows behind the watermark when a match is late, and an operator above
-    drops them. A limit keeps the first rows. A deduplication within the watermark lets duplicates pass. Event-time
-    timers don't fire in a batch query.
+    A join without both bounds emits late matches, which are behind the watermark and dropped by an operator above. A
+    limit keeps the rows that arrive first. A deduplication within the watermark accepts duplicates after the watermark.
+    Event-time timers don't fire in a batch query.
     """
     stateful = [node for node in plan.walk() if node.is_stateful]
     below = [one for node in stateful for side in node.inputs for one in side.walk()]
@@ -278,14 +283,16 @@ def is_whole_at_end(plan: Node) -> bool:
 
 
 def keeps_untimed(plan: Node) -> bool:
-    """Return whether rows without an event time may wait forever, in an outer join or in a group by the time."""
+    """Return whether rows without an event time may wait forever, in an outer join or in a group by event time."""
     outer = (isinstance(one, Join) and one.by.join in ("left", "right", "full") for one in plan.walk())
     by_time = (isinstance(one, Aggregation) and isinstance(one.by, Groups) for one in plan.walk())
     return any(outer) or any(by_time)
 
 
 def loses_sessions(plan: Node) -> bool:
-    """Return whether an operator drops a session that ends 1 µs after the watermark, as its time is already late."""
+    """Return whether an operator drops a session that ends 1 µs after the watermark, because its event time is already
+    late.
+    """
     below = (one for node in plan.walk() if node.is_stateful for side in node.inputs for one in side.walk())
     return any(isinstance(one, Aggregation) and isinstance(one.by, SessionAggregation) for one in below)
 
@@ -299,12 +306,12 @@ def _with_early_sessions(plan: Node) -> Node:
 
 
 def digest_of(bags: Bags) -> str:
-    """Return a digest of the rows of batches."""
+    """Return a digest of the rows of all batches."""
     return hashlib.sha256(repr([sorted(map(repr, bag.elements())) for bag in bags]).encode()).hexdigest()[:16]
 
 
 def _of_histories(bags: Bags, columns: Sequence[str]) -> RowBag:
-    """Return the rows of all batches without the clock's rows."""
+    """Return the rows of all batches, without the rows that only move the clock."""
     at = columns.index("h")
     rows = (row for bag in bags for row in bag.elements())
     return Counter(row for row in rows if row[at] not in (CLOCK, None))

@@ -1,4 +1,4 @@
-"""Relations: a second query, or another way of running a query, that must return the same rows."""
+"""Metamorphic relations: a second query, or other run options, that must emit the same rows."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ SETTINGS: dict[str, dict[str, str]] = {
     "aggregation state version 1": {"spark.sql.streaming.aggregation.stateFormatVersion": "1"},
     "sessions merged early": {"spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition": "true"},
 }
-"""Settings that may change only the speed of a query."""
+"""Spark settings that may change the speed of a query, but not its rows."""
 CHECKPOINT = ("offsets", "state", "commits")
-"""The folders of a checkpoint; a query that can't write to one fails before, in or after its batch."""
+"""The folders of a checkpoint; a query that can't write to such a folder fails before, in or after its batch."""
 
 
 EQUIVALENCE = "equivalence"
@@ -38,16 +38,16 @@ NAMES = (
     *("fewer columns", "without the event time", "constants as columns", "union's sides", "join mirrored"),
     *("full join in two", "restarts", "deaths", *SETTINGS),
 )
-"""The names of all relations."""
+"""The names of all metamorphic relations."""
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A second case that must have the same result in the common columns.
+    """A relation between a case and a second case, whose results must be equal in the common columns.
 
     Attributes:
-        name: Its name in reports.
-        vary: Returns the second case; None: the relation doesn't apply to the first case.
+        name: The relation's name in reports.
+        vary: Returns the second case for a first case; None: the relation doesn't apply to the first case.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Relation:
 
 
 def relations(generator: random.Random, case: PlanCase) -> Iterator[Relation]:
-    """Yield the relations of a case with their drawn options, in the order of the checks."""
+    """Yield the relations that the fuzzer checks on a case, with random options, in the order of the checks."""
     drawn = [*_drawn(generator, case)]
     generator.shuffle(drawn)
     yield from drawn
@@ -85,7 +85,7 @@ def _drawn(generator: random.Random, case: PlanCase) -> Iterator[Relation]:
 
 
 def with_plan(case: PlanCase, plan: Node | None) -> PlanCase | None:
-    """Return a case with another plan; None: no other plan, or the same plan."""
+    """Return the case with another plan; None: there is no other plan, or it is the same plan."""
     if plan is None or plan is case.query.plan:
         return None
     return replace(case, query=replace(case.query, plan=plan))
@@ -95,9 +95,9 @@ def _with_settings(case: PlanCase, name: str) -> PlanCase | None:
     nodes = [*case.query.plan.walk()]
     joins = [node.by for node in nodes if isinstance(node, Join)]
     if name == "join state version 1" and not (joins and all(by.join == "inner" for by in joins)):
-        return None  # Spark refuses it for other joins: SPARK-26154
+        return None  # Spark refuses this version for other joins: SPARK-26154
     if name == "sessions merged early" and any(isinstance(node, Union) for node in nodes):
-        return None  # Spark merges them within a partition, but a union has several
+        return None  # Spark merges sessions within a partition, but the rows of a union are in several
     return replace(case, how=replace(case.how, settings={**case.how.settings, **SETTINGS[name]}))
 
 
@@ -110,7 +110,7 @@ def _kept(case: PlanCase, names: frozenset[str] | set[str]) -> Node | None:
 
 
 def _constants(node: Node) -> Node:
-    """Replace each constant by a column of the same value, which no optimizer rule can fold."""
+    """Replace each constant by a column with the same value, which no optimizer rule folds."""
     if isinstance(node, Project):
         made = tuple((name, _opaque(node.input, of)) for name, of in node.made)
         return node if made == node.made else replace(node, made=made)
@@ -151,7 +151,7 @@ def _mirrored(node: Node) -> Node:
 
 
 def _split(node: Node) -> Node:
-    """Rewrite a full join as the union of a left join and the unmatched right rows."""
+    """Rewrite a full outer join as the union of a left outer join and the unmatched right rows."""
     if not isinstance(node, Join) or node.by.join != "full":
         return node
     left = Join(node.inputs, replace(node.by, join="left"))

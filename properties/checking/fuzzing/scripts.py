@@ -1,4 +1,4 @@
-"""Writes a finding as a plain PySpark script, which prints both results, and exits with 1 if they differ."""
+"""Writes a finding as a plain PySpark script, which prints both results, and exits with 1 if the results differ."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from .judging import BATCH, REFERENCE, REFUSED, Finding
 
 CONFIRM_SECONDS = 180.0
 WIDTH = 120
-"""The maximum length of a script's line."""
+"""The largest number of characters in a line of a script."""
 _PLAN = 105
-"""The maximum length of a plan's expression, so that it fits into a line."""
+"""The largest number of characters of a plan's expression that still fits into a line of a script."""
 _MINUTE = "2026-01-01 00:00:"
-"""The minute of most times in a small case, which a script writes only once."""
+"""The minute that most times of a small case share; the script writes this minute only once."""
 _PACKAGE = "org.apache.spark.sql.catalyst.optimizer."
 _ALWAYS = {"spark.sql.shuffle.partitions": "1"}
 _DEFAULTS = {**DEFAULT_STORE, **_ALWAYS}
-"""The default values of a script's session settings."""
+"""The values of session settings that a script leaves out."""
 _TOGETHER = {"spark.sql.streaming.pollingDelay": "1s"}
-"""The sleep of a running query without data (s): files written within it are read together."""
+"""How long (s) a running query sleeps without data; it reads all files written within this time in one batch."""
 
 
 def script_of(finding: Finding, settings: Mapping[str, str] | None = None) -> str:
-    """Return a finding as a script: it exits with 1 if Spark differs or a query fails, and with 0 otherwise.
+    """Return a finding as a script; the script exits with 1 if Spark's rows differ or a query fails, otherwise with 0.
 
-    Each batch is a run of the query with `availableNow`, after which the query stops. If the difference needs restarts
-    or failures, a single query keeps running instead. It stops after the batches that the script names, or fails in
-    them.
+    The script runs each batch by a query with `availableNow`, which stops after the batch. If the difference needs
+    restarts or failures, one query keeps running instead. The query stops after some batches, or fails in them, as the
+    script says.
 
     Args:
         finding: The finding. The script of a small case has at most 21 lines, or 24 with a failure.
-        settings: Settings of the session, in addition to the case's own.
+        settings: Further settings of the session.
     """
     case, other = finding.case, finding.other or finding.case
     inputs = sorted({*case.query.inputs, *other.query.inputs})
@@ -92,7 +92,9 @@ def script_of(finding: Finding, settings: Mapping[str, str] | None = None) -> st
 
 
 def confirmed_script(finding: Finding, python: str = sys.executable) -> tuple[str, bool]:
-    """Return a finding's script and whether it shows the difference, with the runner's settings if needed."""
+    """Return a finding's script, and whether a run of the script shows the difference, if needed with further
+    settings.
+    """
     script = script_of(finding)
     if is_confirmed(script, python):
         return script, True
@@ -101,7 +103,7 @@ def confirmed_script(finding: Finding, python: str = sys.executable) -> tuple[st
 
 
 def is_confirmed(script: str, python: str = sys.executable) -> bool:
-    """Run a script in its own process and session; return whether it shows the difference."""
+    """Run a script in its own process and Spark session; return whether it shows the difference."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "finding.py"
         path.write_text(script, encoding="utf-8")
@@ -120,7 +122,7 @@ def _template() -> Template:
 
 
 def _title(finding: Finding) -> str:
-    named = " and ".join(one.name for one in finding.named) or "a difference without a name"
+    named = " and ".join(one.name for one in finding.named) or "an unexplained difference"
     found = f"{named[0].upper()}{named[1:]}, found by: {finding.relation.name}."
     return f"{found} Rows are h,k,ts,v; @ is {_MINUTE}"
 
@@ -132,7 +134,9 @@ def _configuration(case: PlanCase, other: PlanCase, settings: Mapping[str, str])
 
 
 def _ways(case: PlanCase, other: PlanCase) -> list[dict[str, str]]:
-    """Return each case's settings that the other case lacks; the first case skips its session's own settings."""
+    """Return the settings in which the two cases differ; the first case's list omits settings of the script's
+    session.
+    """
     both = [{**SETTINGS, **one.how.settings} for one in (case, other)]
     differing = [name for name in {**both[0], **both[1]} if both[0].get(name) != both[1].get(name)]
     ways = [{name: one[name] for name in differing if name in one} for one in both]
@@ -146,10 +150,10 @@ def _results(
     deaths: Sequence[Mapping[int, str]],
     ways: Sequence[Mapping[str, str]],
 ) -> list[tuple[str, str]]:
-    """Return the printed results, each with its expression."""
+    """Return the two results that the script prints, each with its name and its expression."""
     if finding.relation is REFERENCE:
         expected = json.dumps([_texts(finding.wanted[at]) for at in numbers])
-        return [("as it is written", expected), ("as Spark runs it", _run("query", {}, stops[:1], deaths[0]))]
+        return [("as it is written", expected), ("as Spark runs the plan", _run("query", {}, stops[:1], deaths[0]))]
     other = finding.other or finding.case
     names = ("query", "query" if other.query.plan is finding.case.query.plan else "other")
     runs = [_run(names[at], ways[at], stops[at : at + 1], deaths[at]) for at in (0, 1)]
@@ -183,7 +187,7 @@ def _plans(plan: Node, other: Node, inputs: Sequence[str]) -> list[tuple[str, li
 
 
 def _rows(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows in their form in a file, before the minute and the line ends are inserted."""
+    """Return input rows as lines of a file, except for the common minute and the line ends."""
     texts = [",".join("" if row[name] is None else _text(row[name]) for name in ("h", "k", "ts", "v")) for row in rows]
     return " ".join(text.replace(_MINUTE, "@").replace(" ", "T") for text in texts)
 
@@ -202,12 +206,13 @@ def _text(value: object) -> str:
 
 
 def wrapped(line: str) -> Iterator[str]:
-    """Yield a line of Python in parts of at most `WIDTH` characters, if its brackets and spaces allow it.
+    """Break a line of Python into lines of at most `WIDTH` characters, if its brackets and spaces allow breaks.
 
-    A part ends between two arguments or elements. If it is then less than half full, it ends within a text.
+    A line ends between two arguments or elements. If such a line would be less than half full, it ends within a string
+    instead.
     """
     breaks = [*_breaks(line)]
-    opened, start = "", 0  # the text before a part, and the part's start
+    opened, start = "", 0  # the part of a string before its break, and the break's position
     while len(opened) + len(line) - start > WIDTH:
         room = start + WIDTH - len(opened)
         fitting = [(at, quote) for at, quote in breaks if start < at < room - bool(quote)]
@@ -225,7 +230,7 @@ def wrapped(line: str) -> Iterator[str]:
 
 
 def _breaks(line: str) -> Iterator[tuple[int, str]]:
-    """Yield the spaces in brackets where a line may end, each with the quote of its enclosing text."""
+    """Yield the spaces within brackets at which a line may end, each with the quote of the string around it."""
     depth, quote, is_formatted = 0, "", False
     for at, character in enumerate(line):
         if character in "\"'" and quote in ("", character):

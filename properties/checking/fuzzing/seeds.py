@@ -1,6 +1,6 @@
-"""A seed of the fuzzer: draw and judge a case, then shrink, script and confirm its differences.
+"""Judges a seed of the fuzzer: draws a case, compares its results, and shrinks and scripts each difference.
 
-A seed is a request to a separate process (`PySparkProcess`), because a plan may crash Spark, or never end.
+A separate process (`PySparkProcess`) judges each seed, because a random plan may crash Spark or never end.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from .scripts import confirmed_script
 from .shrinking import SECONDS, shrunk
 
 NAMED_SECONDS = 40.0
-"""The time limit of shrinking a finding with a name (s)."""
+"""The time limit (s) of shrinking a finding that a known divergence explains."""
 _judge: PlanJudge | None = None
 
 
 @dataclass(frozen=True)
 class ReportedFinding:
-    """A finding in the report's form.
+    """A finding as plain data for the report.
 
     Attributes:
         seed: The seed of the case.
         relation: The violated relation.
-        named: The names of the divergences that explain it.
-        plan: The plan, as statements of PySpark.
+        named: The names of the divergences that explain the finding.
+        plan: The plan as PySpark statements.
         error: The error that ended the query; empty: the query ran.
-        script: The script that shows the finding; empty: it wasn't shrunk.
-        confirmed: Whether the script shows the finding in its own session; None: the script wasn't run.
+        script: The script that shows the finding; empty: the finding wasn't shrunk.
+        confirmed: Whether a run of the script shows the finding; None: the script wasn't run.
         seconds: The time from the run's start to the finding (s).
     """
 
@@ -60,17 +60,17 @@ class ReportedFinding:
 
 @dataclass
 class Judged:
-    """The result of a seed.
+    """The result of judging a seed.
 
     Attributes:
         seed: The seed.
-        plan: The plan, as statements of PySpark; empty: no plan ran.
-        digest: A digest of the rows of the plain run; empty: no plain run.
-        skipped: The reason why the plan wasn't run; empty: the plan ran.
+        plan: The plan as PySpark statements; empty: Spark ran no plan.
+        digest: A digest of the case's rows in the run with default options; empty: there was no such run.
+        skipped: The reason why Spark didn't run the plan; empty: Spark ran it.
         pairs: The number of judged pairs of a plan and a history.
         runs: The number of checks of each relation.
-        refusals: The number of plans that Spark refused, by the error condition.
-        pairs_of_operators: The pairs of stateful operators, the lower operator first.
+        refusals: The number of plans that Spark refused, by Spark's error condition.
+        pairs_of_operators: The pairs of stateful operators in the plan, the lower operator first.
         differences: The findings.
     """
 
@@ -87,7 +87,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Begin(Start):
-    """The request to start a session for plans; the answer is the version of PySpark."""
+    """The request to start a Spark session; the answer is the version of PySpark."""
 
     def answer(self) -> str:
         """Start it."""
@@ -100,12 +100,13 @@ class Seed:
     """The request to judge a seed.
 
     Attributes:
-        seed: A whole number, or a seed of the corpus.
+        seed: The seed: a whole number, or a seed of the corpus.
         histories: The number of histories.
-        relations: The largest number of checked relations, in addition to the reference and the batch query.
-        only: The only relation to check; empty: all.
-        shows: The divergences that need a script; an unexplained finding always gets a script.
-        shrinks: Whether to write scripts.
+        relations: The largest number of metamorphic relations to check, in addition to the reference and the batch
+            query.
+        only: The only relation to check; empty: all relations.
+        shows: The divergences that still need a script; an unexplained finding always gets a script.
+        shrinks: Whether to write scripts of findings.
     """
 
     seed: str
@@ -116,13 +117,13 @@ class Seed:
     shrinks: bool = True
 
     def query(self, generator: random.Random) -> Query:
-        """Return the seed's query: from the corpus, or drawn."""
+        """Return the seed's query: a query of the corpus, or a random query."""
         known = QUERIES.get(plan_of(self.seed))
         return known or draw_query(generator)
 
     @property
     def plan(self) -> str:
-        """The plan, as statements of PySpark."""
+        """The plan as PySpark statements."""
         return "\n".join(statements(self.query(random.Random(self.seed)).plan))
 
     def answer(self) -> Judged:
@@ -131,9 +132,9 @@ class Seed:
         query = self.query(generator)
         judged = Judged(self.seed)
         if PlanCase(query, ()).columns is None:
-            judged.skipped = "its rows depend on an arbitrary choice"
+            judged.skipped = "its rows depend on an arbitrary choice of Spark"
         elif processes(query.plan) and spark_version() < (4, 1):
-            judged.skipped = "this PySpark has no transformWithState of rows"
+            judged.skipped = "this PySpark has no row-based transformWithState"
         elif plan_of(self.seed) not in QUERIES and not query.stateful and generator.random() < 0.8:
             judged.skipped = "it has no stateful operator"
         else:
@@ -148,7 +149,7 @@ class Seed:
         return judged
 
     def judge(self, case: PlanCase, asked: Sequence[Relation], judged: Judged) -> None:
-        """Judge the case, and record its differences."""
+        """Compare the case's results, and record each difference."""
         judge = judge_of_process()
         judge.pairs, judge.runs, judge.refusals, judge.digest = 0, Counter(), Counter(), ""
         judged.plan = "\n".join(statements(case.query.plan))
@@ -167,7 +168,7 @@ class Seed:
         )
 
     def difference(self, judge: PlanJudge, finding: Finding, names: tuple[str, ...], *, show: bool) -> ReportedFinding:
-        """Return a finding in the report's form, with a script if needed."""
+        """Return a finding as plain data, with a script if the finding needs one."""
         plan = "\n".join(statements(finding.case.query.plan))
         found = ReportedFinding(self.seed, finding.relation.name, names, plan, finding.error)
         if not show:
@@ -177,7 +178,7 @@ class Seed:
 
 
 def judge_of_process() -> PlanJudge:
-    """Return the judge of this process, which keeps its session."""
+    """Return the judge of this process, which reuses one Spark session."""
     global _judge
     _judge = _judge or PlanJudge(PlanRunner())
     return _judge
@@ -204,7 +205,7 @@ def kind_of(node: Node) -> str:
 
 
 def pairs_of_operators(query: Query) -> set[tuple[str, str]]:
-    """Return the pairs of stateful operators of which the second is above the first."""
+    """Return the pairs of stateful operators in which the second operator is above the first."""
     return {
         (kind_of(below), kind_of(node))
         for node in query.stateful

@@ -1,4 +1,4 @@
-"""Shrinks a finding: fewer histories, operators, batches and rows, while it differs for the same reasons."""
+"""Shrinks a finding to fewer histories, operators, batches and rows that still differ for the same reasons."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ SECONDS = 120.0
 """The time limit of shrinking a finding (s)."""
 ROUNDS = 100
 FILTERS = {*FUNCTIONS} - {"+", "coalesce", "case", "as timestamp", "upper", "lower"}
-"""The functions that return a condition."""
+"""The functions whose result is a condition."""
 MOST_ALONE = 3
-"""The number of differing histories that are tried alone, before halves of all histories."""
+"""The largest number of differing histories that the shrinker tries one by one, before halves of all histories."""
 
 
 def shrunk(judge: PlanJudge, finding: Finding, seconds: float = SECONDS) -> Finding:
-    """Return the smallest finding within the time limit."""
+    """Return the smallest finding that the shrinker reaches within the time limit."""
     smallest, asked = finding, set[str]()
 
     def differs(case: PlanCase) -> bool:
-        """Try a case, unless it was tried before."""
+        """Judge a smaller case, unless this case was judged before."""
         nonlocal smallest
         again = None if repr(case) in asked else _again(judge, finding, case)
         asked.add(repr(case))
@@ -60,13 +60,19 @@ def shrunk(judge: PlanJudge, finding: Finding, seconds: float = SECONDS) -> Find
 
 
 def _again(judge: PlanJudge, finding: Finding, case: PlanCase) -> Finding | None:
-    """Judge a case by a finding's relation; an invalid plan doesn't differ."""
+    """Judge a smaller case by a finding's relation; a case with an invalid plan doesn't count as different."""
     try:
         if case.columns is None or not case.batches:
             return None
         case.expected()
         return judge.again(finding, case)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # the plan refers to a missing column
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ):  # the plan uses a column that no node has
         return None
 
 
@@ -95,7 +101,7 @@ def _oddness(row: Row) -> int:
 
 
 def _candidates(case: PlanCase, thorough: bool) -> Iterator[PlanCase]:
-    """Yield cases that are one step simpler."""
+    """Yield cases that are simpler by one change."""
     histories = sorted(case.histories)
     if len(histories) > 1:
         half = len(histories) // 2
@@ -132,7 +138,7 @@ def _candidates(case: PlanCase, thorough: bool) -> Iterator[PlanCase]:
 
 
 def _plainer(case: PlanCase) -> Iterator[PlanCase]:
-    """Yield cases with simpler values in all rows, and then in the rows of each value."""
+    """Yield cases with simpler values: first the same change in all rows, then only in rows with the same value."""
     rows = [row for batch in case.batches for of_input in batch.values() for row in of_input]
     plain: dict[str, Callable[[Any], Any]] = {
         "h": lambda value: 0,
@@ -157,7 +163,7 @@ def _with_values(case: PlanCase, change: Callable[[Row], Row]) -> PlanCase:
 
 
 def _with_batches(case: PlanCase, batches: Sequence[Batch]) -> PlanCase:
-    """Return a case without rows of unused inputs, and without batches that contain no data."""
+    """Return a case without the rows of unused inputs and without empty batches."""
     kept = ({name: rows for name, rows in batch.items() if name in case.query.inputs} for batch in batches)
     return replace(case, batches=tuple(batch for batch in kept if batch))
 
@@ -188,7 +194,7 @@ def _without(batch: Batch, at: int, dropped: set[tuple[int, str, int]]) -> Batch
 
 
 def _smaller(plan: Node) -> Iterator[Node]:
-    """Yield plans without a node, or with a simpler node."""
+    """Yield plans in which a node is missing or simpler."""
     for node in plan.walk():
         if isinstance(node, Scan):
             if node.name != NAMES[0]:

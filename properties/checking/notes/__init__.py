@@ -1,1 +1,3 @@
-"""Notes on a plan, which need no oracle: the rows that it drops, holds back or keeps in state, each with a history."""
+"""Notes on a job's plan, without an oracle: which rows the plan drops, delays or keeps in state, each with a
+history.
+"""

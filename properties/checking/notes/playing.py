@@ -1,4 +1,4 @@
-"""Runs small histories on the plans of the reference, and searches for the times at which the result changes."""
+"""Runs small histories on a plan of the reference, and searches for the event times at which the result changes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ...witnesses.job.plan.skeletons import UNKNOWN
 
 Batches: TypeAlias = Sequence[Batch]
 START_US = 1_704_067_200 * UNITS_US["second"]
-"""2024-01-01: the start of histories, and of windows of whole hours and days."""
+"""2024-01-01 (µs), where histories start, and also all windows of whole hours or days."""
 LONG_US = 365 * UNITS_US["day"]
-"""State that lasts this long counts as kept forever, because the reference removes no state later."""
+"""A row still in state after this time (µs) counts as kept forever, because the reference removes no state later."""
 MAX_SUMS = 256
 """The largest number of sums of durations that a search tries first."""
 _OF_TYPE = {"boolean": (True, False), "string": ("a", "b")}
@@ -29,12 +29,12 @@ _OF_TYPE = {"boolean": (True, False), "string": ("a", "b")}
 
 @dataclass
 class PlayedPlan:
-    """A plan that runs histories.
+    """A plan of the reference, and methods that run small histories on it.
 
     Attributes:
         plan: The plan.
-        types: The types of its columns.
-        policy: Whether the watermark of several inputs is the smallest or the largest.
+        types: The types of the input columns.
+        policy: Whether the watermark of several inputs is the smallest or the largest of the inputs' watermarks.
     """
 
     plan: Node
@@ -43,7 +43,9 @@ class PlayedPlan:
 
     @cached_property
     def sources(self) -> Mapping[str, Sequence[str]]:
-        """The columns of each input, by the input's name; an input that is read twice has the columns of both reads."""
+        """The columns of each input, by the input's name; an input that the plan reads twice has the columns of both
+        reads.
+        """
         nodes = [node for node in self.plan.walk() if isinstance(node, Scan)]
         names = dict.fromkeys(node.name for node in nodes)
         return {
@@ -53,12 +55,12 @@ class PlayedPlan:
 
     @property
     def is_known(self) -> bool:
-        """Return whether the reference contains a model of each operator below it."""
+        """Return whether the reference models each operator below a node."""
         return not any(name.startswith(UNKNOWN) for name in self.sources)
 
     @cached_property
     def watermarks(self) -> list[WithWatermark]:
-        """The watermarks of the plan."""
+        """The watermarks in the plan."""
         return [node for node in self.plan.walk() if isinstance(node, WithWatermark)]
 
     @cached_property
@@ -73,7 +75,7 @@ class PlayedPlan:
 
     @cached_property
     def distances_us(self) -> frozenset[int]:
-        """The sums of some of the plan's durations: of delays, windows, gaps and bounds."""
+        """The sums of some of the plan's delays, windows, gaps and time bounds (µs)."""
         sums = {0}
         for duration_us in dict.fromkeys(one for node in self.plan.walk() for one in _durations_us(node)):
             if len(sums) < MAX_SUMS:
@@ -85,60 +87,60 @@ class PlayedPlan:
 
         Args:
             source: The input.
-            time_us: The value of its time columns (µs).
-            other: Whether its other values differ from those of other rows.
+            time_us: The event time in all time columns (µs).
+            other: Whether other columns have a value that differs from other rows.
         """
         timed = self.times[source]
         return {name: time_us if name in timed else self.value(name, other) for name in self.sources[source]}
 
     def value(self, column: str, other: bool) -> Any:
-        """Return a value of a column."""
+        """Return a value for a column of an input."""
         kind = str(self.types.get(column))
         if kind.startswith(("timestamp", "date")):
             return START_US
         return _OF_TYPE.get(kind, (1, 2))[other]
 
     def all_at(self, time_us: int, *sources: str) -> Batch:
-        """Return a batch of a row with other values on each input, or on some inputs."""
+        """Return a batch of one row on each given input, or on all inputs, with values that differ from other rows."""
         return {name: [self.row(name, time_us, other=True)] for name in sources or self.sources}
 
     def play(self, history: Batches) -> list[ExecutedBatch]:
-        """Return the micro-batches of a history."""
+        """Run a history on the plan, and return its micro-batches."""
         return Execution(self.plan, policy=self.policy).run(history)
 
     def emitted(self, history: Batches, since: int = 0) -> list[str]:
-        """Return the rows that a history emits from a given batch on, sorted."""
+        """Return the sorted rows that a history emits from a given batch on."""
         done = [one for one in self.play(history) if one.batch >= since]
         return sorted(repr([*row.values()]) for one in done for row in one.rows)
 
     def is_emitted(self, history: Batches, without: Batches) -> bool:
-        """Return whether a history emits a row that another history doesn't."""
+        """Return whether one history emits a row that another history doesn't emit."""
         more, fewer = self.emitted(history), self.emitted(without)
         return any(more.count(row) > fewer.count(row) for row in more)
 
     def shown(self, source: str, row: Row, columns: Sequence[str] = ()) -> str:
-        """Return a row as text: the given columns, and its times."""
+        """Return the given columns of a row, and its event times, as text."""
         wanted = [name for name in row if name in columns or name in self.times[source]]
         return ", ".join(f"{plain(name)} {self.text(source, name, row[name])}" for name in wanted)
 
     def text(self, source: str, column: str, value: Any) -> str:
-        """Return a value as text."""
+        """Return a value of a row as text."""
         is_time = column in self.times[source] or value == START_US
         return moment(value) if is_time else shown(value)
 
 
 def plain(column: str) -> str:
-    """Return a column's name without its number."""
+    """Return a column's name without Spark's number."""
     return column.rpartition("#")[0]
 
 
 def moment(time_us: int) -> str:
-    """Return an event time as text."""
+    """Return an event time (µs) as text."""
     return shown(from_microseconds(time_us).replace(tzinfo=None))
 
 
 def origins(node: Node, column: str) -> Iterator[tuple[str, str]]:
-    """Yield the input columns that a column derives from, each with the name of the input."""
+    """Yield the input columns from which a column is computed, each with its input's name."""
     if isinstance(node, Scan):
         yield from [(node.name, column)] * (column in node.columns)
         return
@@ -170,7 +172,7 @@ def _durations_us(node: Node) -> Iterator[int]:
 
 
 def _timed(node: Node) -> Iterator[tuple[Node, str]]:
-    """Yield the time columns of a node, each with its input."""
+    """Yield the event-time columns of a node, each with its input's name."""
     if isinstance(node, WithWatermark):
         yield node.input, node.column
     if isinstance(node, Aggregation) and isinstance(node.by, Windows | SessionAggregation):
@@ -182,14 +184,14 @@ def _timed(node: Node) -> Iterator[tuple[Node, str]]:
 def first_that(
     holds: Callable[[int], bool], low_us: int, high_us: int, near: Iterable[int], step_us: int = 1_000
 ) -> int:
-    """Return the smallest time with a property that the last time has, and every time in between.
+    """Return the smallest time from which on a property holds; it must hold for the last time.
 
     Args:
         holds: The property.
-        low_us: The first time (µs).
-        high_us: The last time (µs).
-        near: The times near which the search starts.
-        step_us: The distance between times (µs).
+        low_us: The start of the search (µs).
+        high_us: The end of the search (µs).
+        near: Times near which the result probably changes.
+        step_us: The distance between two tried times (µs).
     """
     points = sorted({time + more for time in near for more in (-step_us, 0, step_us) if low_us < time + more < high_us})
     while points:

@@ -1,4 +1,4 @@
-"""The effects of a plan on rows, each with the smallest history that shows it."""
+"""Notes on what a plan does with rows, each with the smallest history that shows it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ UNTIMED = "no timeout"
 
 @dataclass(frozen=True)
 class Note:
-    """A fact about a plan that may surprise its user.
+    """A fact about a plan that may surprise the plan's author.
 
     Attributes:
         name: Its name.
-        says: A sentence, without the full stop.
-        history: The smallest history that shows the fact, a line for each batch; empty: the sentence says it all.
+        says: The fact in a sentence, without the full stop.
+        history: The smallest history that shows the fact, one line for each batch; empty: the fact needs no history.
     """
 
     name: str
@@ -46,7 +46,8 @@ def notes_of(skeleton: Skeleton, inputs: Mapping[str, str] | None = None) -> lis
 
     Args:
         skeleton: The plan.
-        inputs: The inputs' names in messages, by their names in the skeleton; None: the names of their columns.
+        inputs: The names of the inputs in messages, by their names in the plan; None: a message describes an input by
+            its columns.
     """
     linter = _Linter(skeleton, inputs or {})
     found = [*linter.filtered(), *linter.lookups(), *linter.by_order(), *linter.untimed()]
@@ -62,7 +63,7 @@ def notes_of(skeleton: Skeleton, inputs: Mapping[str, str] | None = None) -> lis
 
 
 def scanned(plan: Node) -> set[str]:
-    """Return the names of the inputs below a node."""
+    """Return the names of the inputs that a node reads."""
     return {node.name for node in plan.walk() if isinstance(node, Scan)}
 
 
@@ -79,7 +80,7 @@ class _Linter:
         return f"row of {self.inputs.get(source) or ' and '.join(times) or 'the input'}"
 
     def forgets(self, stage: PlayedPlan) -> Iterator[Note]:
-        """A row is still in the state when the watermark has moved a year beyond it."""
+        """Report a stage that keeps a row in its state after the watermark has moved a year beyond it."""
         node = stage.plan
         if isinstance(node, Processing) or (isinstance(node, Aggregation) and not self.keys_of(node)):
             return
@@ -101,7 +102,9 @@ class _Linter:
         yield Note(FORGETS_NEVER, self.for_ever(node, whose), tuple(lines))
 
     def remembered(self, stage: PlayedPlan, source: str, probe: str) -> Batches | None:
-        """Return a history in which a row is still in the state when a row of `probe` arrives; None: it is gone."""
+        """Return a history in which a row is still in the state when a later row of `probe` arrives; None: the state
+        has forgotten the row.
+        """
         far_us = START_US + LONG_US
         moves = [stage.all_at(far_us)] if stage.watermarks else []
         row = stage.row(source, START_US)
@@ -114,7 +117,7 @@ class _Linter:
         return None
 
     def after_start(self, stage: PlayedPlan) -> list[int]:
-        """Return the times after the start of histories at which the result may change."""
+        """Return times after the start of a history at which the result may change."""
         return [START_US + one for one in stage.distances_us]
 
     def keys_of(self, node: Node) -> tuple[str, ...]:
@@ -126,12 +129,12 @@ class _Linter:
         return (*node.by.keys[0], *node.by.keys[1]) if isinstance(node, Join) else ()
 
     def columns(self, stage: PlayedPlan) -> list[str]:
-        """Return the input columns by which a stage's operator groups or joins rows."""
+        """Return the input columns from which a node's grouping or joining columns are computed."""
         keys = self.keys_of(stage.plan)
         return [name for key in keys for one in stage.plan.inputs for _, name in origins(one, key)]
 
     def line(self, stage: PlayedPlan, number: int, batch: Batch, end: str) -> str:
-        """Return a batch of a history as a line."""
+        """Return a batch of a history as one line of text."""
         columns, several = self.columns(stage), len(stage.sources) > 1
         rows = [
             f"{self.inputs[name]}: {text}" if several and name in self.inputs else text
@@ -146,19 +149,21 @@ class _Linter:
     def for_ever(self, node: Node, whose: str) -> str:
         if isinstance(node, Join):
             return (
-                f"this join never forgets a row{whose}: its state grows for ever; watermarks on both inputs, and a "
-                "condition that bounds the one event time by the other, let it forget"
+                f"this join never forgets a row{whose}, and its state grows forever; give both inputs a "
+                "watermark, and bound one event time by the other in the join's condition"
             )
         if isinstance(node, Deduplication):
             return (
-                f"the deduplication by {self.named(node.by)} remembers each row for ever: its state grows; "
-                "dropDuplicatesWithinWatermark forgets"
+                f"the deduplication by {self.named(node.by)} remembers each row forever, and its state grows; "
+                "dropDuplicatesWithinWatermark forgets rows"
             )
         mode = getattr(getattr(node, "by", None), "mode", "")
         why = (
-            "complete mode keeps all" if mode == "complete" else "no event time with a watermark is among these columns"
+            "complete mode keeps all groups"
+            if mode == "complete"
+            else "no event time with a watermark is among these columns"
         )
-        return f"the groups by {self.named(self.keys_of(node))} are kept for ever, and their state grows: {why}"
+        return f"the groups by {self.named(self.keys_of(node))} are kept forever, and their state grows: {why}"
 
     def still(self, node: Node) -> str:
         if isinstance(node, Join):
@@ -166,7 +171,7 @@ class _Linter:
         return "still dropped" if isinstance(node, Deduplication) else "the first row is still counted"
 
     def keys(self, stage: PlayedPlan) -> Iterator[Note]:
-        """Two rows that differ only in the event time both pass a deduplication."""
+        """Report a deduplication that keeps two rows with different event times and otherwise equal columns."""
         node = stage.plan
         if not isinstance(node, Deduplication) or node.within_watermark:
             return
@@ -180,41 +185,41 @@ class _Linter:
                 others = self.named([one for one in node.by if one != times[0]])
                 yield Note(
                     TIME_IN_KEY,
-                    f"the deduplication has the event time {plain(times[0])} among its columns: two rows with the same "
-                    f"{others} at {moment(first[name])} and {moment(second[name])} are both kept; if a copy can come "
-                    "with another time, use dropDuplicatesWithinWatermark",
+                    f"the deduplication has the event time {plain(times[0])} among its columns: it keeps both of "
+                    f"two rows with the same {others} at {moment(first[name])} and {moment(second[name])}; if a "
+                    "copy can have another time, use dropDuplicatesWithinWatermark",
                 )
                 return
 
     def unmatched(self, stage: PlayedPlan) -> Iterator[Note]:
-        """An inner join never emits a row without a match."""
+        """Report an inner join, which never emits a row without a match."""
         node = stage.plan
         if not isinstance(node, Join) or node.by.join != "inner" or len(stage.sources) != 2 or not stage.watermarks:
             return
         yield Note(
             LOST,
-            f"this inner join never emits a row without a partner of the same {self.named(node.by.keys[0])}: an outer "
-            "join does",
+            f"this inner join never emits a row without a partner of the same {self.named(node.by.keys[0])}; an "
+            "outer join does",
         )
 
     def lookups(self) -> Iterator[Note]:
-        """A row whose key isn't in the table is dropped."""
+        """Report an inner join with a table, which drops rows whose key isn't in the table."""
         for lookup in self.skeleton.lookups:
             if lookup.is_inner:
                 keys = self.named(lookup.keys)
                 yield Note(
                     LOST,
-                    f"this inner join with a table drops each row whose {keys} is null or not in the table: "
-                    'how="left" keeps it',
+                    f"this inner join with a table drops each row whose {keys} is null or not in the table; "
+                    'how="left" keeps the row',
                 )
 
     def by_order(self) -> Iterator[Note]:
-        """An aggregate returns the value of an arbitrary first row."""
+        """Report an aggregate function whose result depends on the order of rows."""
         for function, column in dict.fromkeys(self.skeleton.by_order):
             yield Note(
                 BY_ORDER,
-                f"{function}({plain(column)}) depends on the order in which Spark reads the rows of a group; min_by "
-                "and max_by, of a column that orders all rows, don't",
+                f"{function}({plain(column)}) depends on the order in which Spark reads the rows of a group; "
+                "min_by and max_by, of a column that orders all rows, don't",
             )
 
     def untimed(self) -> Iterator[Note]:
@@ -227,12 +232,12 @@ class _Linter:
             )
 
     def filtered(self) -> Iterator[Note]:
-        """A filter drops the unmatched rows that an outer join keeps."""
+        """Report a filter that drops the unmatched rows that an outer join keeps."""
         for join, kept, keys, columns in self.skeleton.filtered:
             by = self.named(columns)
             says = (
-                f"a filter by {by} behind the outer join drops every row of its {kept} side without a partner, as an "
-                f"inner join does: {by} is null there; filter the other side before the join"
+                f"a filter by {by} after the outer join drops every row of its {kept} side without a partner, as "
+                f"an inner join does, because {by} is null there; filter the other side before the join"
             )
             history: list[str] = []
             if join is not None and (stage := self.stage(join)).is_known:
@@ -242,7 +247,7 @@ class _Linter:
             yield Note(OUTER_AS_INNER, says, tuple(history))
 
     def dropped(self, stage: PlayedPlan, kept: str) -> list[str]:
-        """Return the smallest history in which a join emits an unmatched row that the filter drops."""
+        """Return the smallest history in which a join emits an unmatched row that the filter above drops."""
         join = stage.plan
         assert isinstance(join, Join)
         (source,) = scanned(join.inputs[kept == "right"])
@@ -254,14 +259,14 @@ class _Linter:
         if not alone(START_US + LONG_US):
             return []
         until_us = first_that(alone, START_US, START_US + LONG_US, self.after_start(stage))
-        end = "the join emits the first row with nulls, and the filter drops it"
+        end = "the join emits the first row with nulls, and the filter drops this row"
         return [
             self.line(stage, 1, {source: [row]}, ""),
             self.line(stage, 2, stage.all_at(until_us), end),
         ]
 
     def late(self, part: Node) -> Iterator[Note]:
-        """A row that arrives later than the delay is dropped."""
+        """Report an input whose late rows are dropped."""
         found: dict[str, tuple[int, str]] = {}
         for node in part.walk():
             if not node.is_stateful or not node.inputs or not (stage := self.stage(node)).is_known:
@@ -278,18 +283,20 @@ class _Linter:
         yield from (Note(DROPS_LATE, says) for _, says in found.values())
 
     def dropped_late(self, stage: PlayedPlan, source: str) -> tuple[int, int] | None:
-        """Return a time, and the latest time of a row that is dropped in the next batch; None: no row is dropped."""
+        """Return the event time of a row that is dropped in the next batch, and the latest event time before it; None:
+        the plan drops no late row.
+        """
         others = [name for name in stage.sources if name != source]
 
         def is_dropped(after_us: int, late_us: int) -> bool:
             partners = {name: [stage.row(name, late_us + self.apart_us(stage, source))] for name in others}
-            # A join without bounds runs no batch without data, so its rows are late a batch later.
+            # A join without time bounds runs no batch without data, so a row is late only one batch later.
             before, flush = [partners, *[stage.all_at(after_us)] * 2], [stage.all_at(after_us + LONG_US)]
             late = {source: [stage.row(source, late_us)]}
             return stage.emitted([*before, late, *flush]) == stage.emitted([*before, {}, *flush])
 
         far_us = START_US + LONG_US
-        if is_dropped(START_US, START_US) or not is_dropped(far_us, START_US):  # always or never dropped
+        if is_dropped(START_US, START_US) or not is_dropped(far_us, START_US):  # every tried row is dropped, or none
             return None
         near = self.after_start(stage)
         after_us = first_that(lambda time_us: is_dropped(time_us, START_US), START_US, far_us, near)
@@ -311,7 +318,7 @@ class _Linter:
         return apart_us if source in of_left else -apart_us
 
     def waits(self, stage: PlayedPlan) -> Iterator[Note]:
-        """A row is emitted only after later rows have moved the watermark beyond it."""
+        """Report rows that are emitted only after later rows have moved the watermark."""
         if not stage.is_known:
             return
         far_us = START_US + LONG_US
@@ -330,22 +337,22 @@ class _Linter:
                 continue
             until_us = first_that(is_emitted, START_US, far_us, self.after_start(stage))
             if is_emitted(far_us, source):
-                when = f"once a later row moves the watermark: {moment(START_US)} waits for {moment(until_us)}"
+                when = f"after a later row has moved the watermark: {moment(START_US)} waits for {moment(until_us)}"
             else:
                 each = " and ".join(dict.fromkeys(self.inputs.get(one, "each input") for one in stage.sources))
                 when = (
-                    f"once later rows have come on {each}: {moment(START_US)} waits for {moment(until_us)} on each; "
-                    "while one input has no rows, nothing is emitted"
+                    f"after later rows have arrived on {each}: {moment(START_US)} waits for {moment(until_us)} "
+                    "on each; while one input has no rows, nothing is emitted"
                 )
             yield Note(WAITS, f"a {whose} is emitted {when}")
 
     def joining(self, stage: PlayedPlan, source: str) -> Node | None:
-        """Return the first stream-stream join above an input; None: no such join."""
+        """Return the first stream-stream join that reads an input; None: no such join reads the input."""
         joins = (node for node in stage.plan.walk() if isinstance(node, Join))
         return next((node for node in joins if source in scanned(node)), None)
 
     def never(self, stage: PlayedPlan, source: str, whose: str) -> Iterator[Note]:
-        """An outer join keeps an unmatched row, because no watermark ever excludes a match."""
+        """Report an outer join that keeps an unmatched row forever, because no watermark excludes a later match."""
         join = self.joining(stage, source)
         if not isinstance(join, Join) or join.by.join not in ("left", "right", "full"):
             return
@@ -354,6 +361,6 @@ class _Linter:
             return
         yield Note(
             NEVER,
-            f"a {whose} is never emitted, though the join is {join.by.join} outer: give each input a watermark, and "
-            "the join a condition that bounds one event time by the other",
+            f"a {whose} is never emitted, though the join is {join.by.join} outer: give each input a watermark, "
+            "and the join a condition that bounds one event time by the other",
         )

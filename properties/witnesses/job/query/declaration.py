@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 REFUSED: tuple[str, Mapping[str, str]] = (
     "Spark refuses the job's query: ",
     {
-        "watermark": 'declare a watermark in the job, such as .withWatermark("at", "5 minutes"), on each input',
+        "watermark": (
+            'declare a watermark in the job, such as .withWatermark("at", "5 minutes"), on each input, and group or '
+            "join by its column or by a window of it: Spark knows no watermark of an expression such as to_date(at)"
+        ),
         "(?i)output mode": "set another output mode: in the script, with --mode, or with mode=",
     },
 )

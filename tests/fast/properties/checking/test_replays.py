@@ -206,7 +206,7 @@ def test_a_law_that_the_reference_has_not_is_passed_over_by_name(tmp_path: Path)
     steps: list[str] = []
     saved_ones = FolderStore(tmp_path).saved(JOIN, "reference")
     assert list(replay(saved_ones, LAWS["reference"], "reference", steps.append)) == []
-    assert steps[-1] == f"not replayed: {path}: this check asks no law 'replay Clock'"
+    assert steps[-1] == f"not replayed: {path}: this check doesn't include the law 'replay Clock'"
 
 
 @pytest.mark.parametrize(

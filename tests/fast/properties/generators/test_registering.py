@@ -237,7 +237,7 @@ def test_a_duration_that_nothing_is_drawn_around_is_named_as_not_checked(tmp_pat
         reports.append(report)
         unregister("daily")
     without, drawn = reports
-    assert without.not_checked["day_ms"] == "its domain draws no times around this duration"
+    assert without.not_checked["day_ms"] == "no drawn times lie around this duration"
     assert "day_ms" not in drawn.not_checked
     assert drawn.verdict == "conforms"
 

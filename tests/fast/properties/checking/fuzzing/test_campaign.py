@@ -165,7 +165,7 @@ def test_a_pyspark_that_cannot_be_compared_with_is_refused(version: str, message
 def test_a_plan_that_one_pyspark_alone_refuses_is_counted() -> None:
     seed = Seed("5", 10)
     here, there = judged(seed), replace(judged(seed), digest="", refusals=Counter(UNSUPPORTED=1))
-    assert campaign._compared(seed, [here, there], THERE).refusals == {"UNSUPPORTED by PySpark 4.1.4 alone": 1}
+    assert campaign._compared(seed, [here, there], THERE).refusals == {"UNSUPPORTED only by PySpark 4.1.4": 1}
     assert campaign._compared(seed, [there, here], THERE).refusals == {
         "UNSUPPORTED": 1,
         "UNSUPPORTED not by PySpark 4.1.4": 1,

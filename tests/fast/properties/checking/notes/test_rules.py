@@ -87,7 +87,7 @@ FORGETS = {
 @pytest.mark.parametrize("plan", NEVER.values(), ids=NEVER)
 def test_state_that_is_kept_for_ever_is_noted_with_a_history(plan: Node) -> None:
     note = named(plan)["never forgets"]
-    assert "for ever" in note.says
+    assert "forever" in note.says
     assert 2 <= len(note.history) <= 3
     assert note.history[0].startswith("batch 1: ")
 
@@ -107,8 +107,8 @@ def test_the_history_of_a_join_names_the_inputs() -> None:
 
 
 def test_a_join_with_one_bound_forgets_one_input() -> None:
-    assert "this join never forgets a row of views: " in named(joined("inner", 0, None))["never forgets"].says
-    assert "this join never forgets a row of payments: " in named(joined("inner", None, 0))["never forgets"].says
+    assert "this join never forgets a row of views, and " in named(joined("inner", 0, None))["never forgets"].says
+    assert "this join never forgets a row of payments, and " in named(joined("inner", None, 0))["never forgets"].says
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_deduplication_whose_event_time_is_pruned_drops_no_late_row() -> None:
 def test_a_window_waits_for_a_later_row() -> None:
     says = named(windowed(TIMED))["rows wait"].says
     assert says == (
-        "a row of views is emitted once a later row moves the watermark: 2024-01-01 00:00:00 waits for "
+        "a row of views is emitted after a later row has moved the watermark: 2024-01-01 00:00:00 waits for "
         "2024-01-01 01:10:00"
     )
     assert "rows wait" not in named(windowed(TIMED, "update"))
@@ -161,7 +161,7 @@ def test_a_window_waits_for_a_later_row() -> None:
 def test_the_row_that_an_outer_join_keeps_waits_for_both_inputs() -> None:
     waits = [note.says for note in notes(joined("left")) if note.name == "rows wait"]
     assert waits == [
-        "a row of views without a partner is emitted once later rows have come on views and payments: "
+        "a row of views without a partner is emitted after later rows have arrived on views and payments: "
         "2024-01-01 00:00:00 waits for 2024-01-01 02:20:00.001 on each; while one input has no rows, nothing is emitted"
     ]
     assert not [note for note in notes(joined("inner")) if note.name == "rows wait"]
@@ -182,7 +182,7 @@ def test_an_input_that_is_read_twice_moves_both_watermarks() -> None:
     again = Scan("0", ("who#3", "paid#4"))
     both = joined("left", -MINUTE, HOUR, TIMED, WithWatermark((again,), "paid#4", MINUTE))
     (waits,) = [note.says for note in notes(both) if note.name == "rows wait"]
-    assert "once a later row moves the watermark" in waits
+    assert "after a later row has moved the watermark" in waits
 
 
 def test_a_union_with_a_silent_input_holds_windows_back() -> None:
@@ -194,7 +194,7 @@ def test_a_union_with_a_silent_input_holds_windows_back() -> None:
 
 def test_the_event_time_among_the_columns_of_a_deduplication_is_noted() -> None:
     says = named(Deduplication((TIMED,), ("user#1", "at#2")))["event time among the keys"].says
-    assert "two rows with the same user at 2024-01-01 00:00:00 and 2024-01-01 00:00:01 are both kept" in says
+    assert "it keeps both of two rows with the same user at 2024-01-01 00:00:00 and 2024-01-01 00:00:01" in says
     for plan in (
         Deduplication((TIMED,), ("at#2",)),
         Deduplication((TIMED,), ("user#1",)),
@@ -207,11 +207,11 @@ def test_the_event_time_among_the_columns_of_a_deduplication_is_noted() -> None:
 def test_a_filter_behind_an_outer_join_is_noted_with_the_row_that_it_drops() -> None:
     join = joined("left")
     note = named(join, filtered=[Filtered(join, "left", ("user#1",), ("who#3",))])["outer join filtered"]
-    assert note.says.startswith("a filter by who behind the outer join drops every row of its left side without a")
+    assert note.says.startswith("a filter by who after the outer join drops every row of its left side without a")
     assert note.history == (
         "batch 1: views: user 'a', at 2024-01-01 00:00:00",
         "batch 2: views: user 'b', at 2024-01-01 02:20:00.001; payments: who 'b', paid 2024-01-01 02:20:00.001: the "
-        "join emits the first row with nulls, and the filter drops it",
+        "join emits the first row with nulls, and the filter drops this row",
     )
     of_table = named(VIEWS, filtered=[Filtered(None, "left", ("user#1",), ("who#3",))])["outer join filtered"]
     assert of_table.history == ("batch 1: a row whose user has no partner: joined with nulls, and dropped",)

@@ -33,7 +33,7 @@ def test_a_script_prints_both_results_and_exits_with_1(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     assert "as it is written: [['{0, a}'], ['{0, b}'], []]" in done.stdout
-    assert "as Spark runs it: [['{0, a}'], ['{0, b}'], ['{0, late}']]" in done.stdout
+    assert "as Spark runs the plan: [['{0, a}'], ['{0, b}'], ['{0, late}']]" in done.stdout
 
 
 def test_a_query_of_a_script_dies_and_forgets_the_times_of_its_inputs(tmp_path: Path) -> None:
@@ -64,6 +64,6 @@ def test_a_processor_of_a_script_counts_and_its_timer_fires(tmp_path: Path) -> N
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     assert "as it is written: [[], ['{0, a, null, -1}', '{0, a, null, 1}']]" in done.stdout
-    assert "as Spark runs it: [['{0, a, null, -2}', '{0, a, null, 2}'], ['{0, a, null, -1}', '{0, a, null, 1}']]" in (
+    assert "as Spark runs the plan: [['{0, a, null, -2}', '{0, a, null, 2}'], ['{0, a, null, -1}', '{0, a, null, 1}']]" in (
         done.stdout
     )

@@ -136,7 +136,7 @@ def test_a_lookup_that_loses_rows_is_noted(spark: SparkSession, orders: DataFram
 def test_the_mode_says_whether_groups_are_kept(orders: DataFrame) -> None:
     hours = timed(orders).groupBy(F.window("at", "1 hour")).count()
     assert {*notes(hours, "update")} == {LATE}
-    assert "complete mode keeps all" in notes(hours, "complete")[NEVER].says
+    assert "complete mode keeps all groups" in notes(hours, "complete")[NEVER].says
 
 
 def test_the_times_of_the_slides_of_windows_are_read(orders: DataFrame) -> None:
