@@ -128,7 +128,9 @@ def _require_working_directory() -> None:
     try:
         os.getcwd()
     except OSError as error:
-        raise BadInput(f"the working directory is gone ({error.strerror}): change to one that is there") from None
+        raise BadInput(
+            f"the working directory no longer exists ({error.strerror}): change to an existing directory"
+        ) from None
 
 
 def _leave(code: int) -> NoReturn:

@@ -16,7 +16,7 @@ from ..witnesses.spark.platform.cluster import MASTER_VARIABLE, PARTITIONS_VARIA
 CounterexamplesFolder = Annotated[
     Path, typer.Option("--findings", help="The folder that counterexamples are written to and replayed from.")
 ]
-Seed = Annotated[int, typer.Option(help="The seed that random histories are drawn from.")]
+Seed = Annotated[int, typer.Option(help="The seed of the random histories.")]
 Master = Annotated[
     str | None,
     typer.Option(
@@ -60,8 +60,8 @@ Inputs = Annotated[
     list[str] | None,
     of_job(
         metavar="[NAME=]COLUMNS",
-        help='The columns of an input, "user string, at timestamp, amount bigint"; a parquet or CSV file whose rows '
-        "are drawn from; or module:NAME of an Input. Once for each input.",
+        help='The columns of an input, "user string, at timestamp, amount bigint"; a parquet or CSV file of '
+        "sample rows; or module:NAME of an Input. Once for each input.",
     ),
 ]
 Keys = Annotated[
@@ -70,26 +70,32 @@ Keys = Annotated[
 ]
 Times = Annotated[
     list[str] | None,
-    of_job(metavar="COLUMN", help="The column of an input's event time, where several are timestamps; as --key."),
+    of_job(
+        metavar="COLUMN",
+        help=("The column of an input's event time, if several columns are timestamps; repeated as --key."),
+    ),
 ]
 TimeFormats = Annotated[
     list[str] | None,
     of_job(
         metavar="FORM",
-        help="The form of an event time that isn't a timestamp: s, ms, us since 1970, or a strftime pattern; as --key.",
+        help="The format of an event time that isn't a timestamp: s, ms, us since 1970, or a strftime pattern; "
+        "repeated as --key.",
     ),
 ]
 Formats = Annotated[
     list[str] | None,
     of_job(
         metavar="FORMAT",
-        help="The format of an input's records: kafka, kinesis, eventhubs, pubsub, pulsar, or text; without it the job "
-        "gets the columns. As --key.",
+        help="The format of an input's records: kafka, kinesis, eventhubs, pubsub, pulsar, or text; by default the "
+        "job gets the columns. Repeated as --key.",
     ),
 ]
 Values = Annotated[
     list[str] | None,
-    of_job(metavar="VALUE", help="The payload of the records: json by default, csv, text, or debezium; as --key."),
+    of_job(
+        metavar="VALUE", help="The payload of the records: json (default), csv, text, or debezium; repeated as --key."
+    ),
 ]
 Static = Annotated[list[str] | None, of_job(metavar="NAME=FILE", help="A static table: a parquet or CSV file.")]
 Expect = Annotated[
@@ -97,7 +103,7 @@ Expect = Annotated[
     of_job(
         metavar="WHAT",
         help="batch: the same job as a batch; FILE.sql: a statement for DuckDB; or module:NAME of a rule, a function, "
-        "a class, or an oracle. Without it the invariants of every right job are checked.",
+        "a class, or an oracle. By default, the check tests the invariants of every correct job.",
     ),
 ]
 OutputMode = Annotated[
@@ -106,7 +112,7 @@ OutputMode = Annotated[
 ]
 Query = Annotated[
     str | None,
-    of_job(metavar="NAME", help="The query to check of a script with several: its name, or its index."),
+    of_job(metavar="NAME", help="The query to check, if a script starts several queries: its name, or its index."),
 ]
 Arguments = Annotated[
     list[str] | None,
@@ -134,7 +140,7 @@ Seconds = Annotated[
 
 
 def files_of(paths: Sequence[Path], what: str) -> list[Path]:
-    """Return the files in the arguments; a folder stands for its files `*.jsonl`, in order.
+    """Return the files in the arguments; a folder's files are its `*.jsonl` files, in order.
 
     Raises:
         BadInput: A folder contains no such files; `what` names the files in the message.
@@ -143,6 +149,6 @@ def files_of(paths: Sequence[Path], what: str) -> list[Path]:
     for path in paths:
         found = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
         if not found:
-            raise BadInput(f"{path}: a folder without {what}: they end in .jsonl")
+            raise BadInput(f"{path}: the folder has no {what}, which end in .jsonl")
         files += found
     return files

@@ -60,28 +60,30 @@ Laws = Annotated[
     list[str] | None,
     typer.Option(
         metavar="LAW",
-        help="Ask this law alone, such as restart or 'fold is meaning'; docs/laws.md lists them. Once for each law.",
+        help="Check only this law, such as restart or 'fold is meaning'; docs/laws.md lists the laws. May be repeated.",
     ),
 ]
 AllLaws = Annotated[
     bool | None,
     typer.Option(
         "--all-laws",
-        help="Check Spark also by the laws that otherwise only check the reference, as before a release: slower.",
+        help="Also check Spark against the laws that by default check only the reference, as before a release: slower.",
     ),
 ]
 WriteTest = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="Write a test module of a script, with the inputs that are inferred from it, and check it."
+        metavar="FILE",
+        help=("Write a test module for a script, with the script's inferred inputs, and check the script."),
     ),
 ]
 Format = Annotated[
     list[str] | None,
     typer.Option(
         metavar="FORMAT",
-        help="json: print the result as JSON, as report.json has it, and all else on stderr. Or the format of a job's "
-        "input: kafka, kinesis, eventhubs, pubsub, pulsar, or text; without it the job gets the columns. As --key.",
+        help="json: print the result as JSON, as in report.json, and everything else on stderr. Or the format of a "
+        "job's input: kafka, kinesis, eventhubs, pubsub, pulsar, or text; by default the job gets the columns. "
+        "Repeated as --key.",
     ),
 ]
 Only = Annotated[Part | None, typer.Option(help="Check the reference, Spark, or the reference against Kafka Streams.")]
@@ -160,7 +162,7 @@ def require_room(shared: Path | None, otherwise: str = "") -> None:
     """Refuse a machine on which Spark would crash or fill the disk, before anything is started."""
     folders = {"TMPDIR": Path(tempfile.gettempdir()), **({} if shared is None else {"--shared": shared})}
     if (lack := too_small(folders)) is not None:
-        raise StreamproofError(f"too small a machine: {lack}{otherwise}")
+        raise StreamproofError(f"{lack}{otherwise}")
 
 
 @dataclass
@@ -244,8 +246,8 @@ class _Gate:
             for name, report in self.of_reference.items():
                 ready(check(name, *asked, report, turn))
         if turn.is_first and self.budget.minutes is not None and self.budget.is_over():
-            late = f"the {self.budget.minutes:g} minutes were over before each law was asked of each operator once"
-            self.progress(f"{late}; that was finished, and took {self.budget.elapsed / 60:.1f} minutes")
+            late = f"the {self.budget.minutes:g} minutes were over before every law had checked every operator once"
+            self.progress(f"{late}; the first round still ended, after {self.budget.elapsed / 60:.1f} minutes")
 
     def ready(self, turn: Round, report: Report) -> None:
         """Print a report after its last sample; if further rounds follow, print its verdict so far."""
@@ -296,10 +298,10 @@ def _asked_by(
         if law not in {*of, *on}:
             if law in AS_OF_REFERENCE:
                 raise BadInput(
-                    f"--law {law}: a check asks it of the reference, as {AS_OF_REFERENCE[law]}: ask that, or ask Spark "
-                    "with --all-laws"
+                    f"--law {law}: this check runs the law on the reference, where its name is "
+                    f"{AS_OF_REFERENCE[law]}: use that name, or check Spark with --all-laws"
                 )
-            raise BadInput(f"--law {law}: this check asks no such law, but {', '.join(dict.fromkeys([*of, *on]))}")
+            raise BadInput(f"--law {law}: this check has no such law, but has {', '.join(dict.fromkeys([*of, *on]))}")
     return of_reference if {*laws} & {*of} else (), on_spark if {*laws} & {*on} else ()
 
 

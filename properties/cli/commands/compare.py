@@ -70,7 +70,7 @@ def compare(
     elif key and timestamp:
         data_set = load(Path(data), key, timestamp, order, value)
     else:
-        raise BadInput(f"{'--timestamp' if key else '--key'} is missing: name the column of {data} that it is")
+        raise BadInput(f"{'--timestamp' if key else '--key'} is missing: give the name of a column of {data}")
     chosen = on or [WitnessName.REFERENCE, WitnessName.SPARK, WitnessName.DUCKDB]
     witnesses = [witness_named(name) for name in chosen]
     if not ON_SPARK.isdisjoint(chosen):

@@ -1,4 +1,6 @@
-"""The command `divergences`: where Kafka Streams contradicts its documents, and Spark the written plan."""
+"""The command `divergences`: lists where Kafka Streams contradicts its documents, and where Spark contradicts the
+written plan.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +53,8 @@ def divergences(
 ) -> None:
     """List where the real Kafka Streams contradicts its documents, each with its smallest history.
 
-    With --on spark, list where Spark runs a streaming plan differently from its text, and whether this Spark does, or
-    each --spark-version, which is installed into its own environment. Exits 0.
+    With --on spark, list where Spark runs a streaming plan differently from its text, and whether the installed Spark
+    does. Each --spark-version is installed into its own environment, and tested there. Exits 0.
 
     Each divergence is shown on stores in memory and on RocksDB. Without names, the races of the foreign-key join
     follow, with the number of message orders that stay wrong forever. Exits 0 if Kafka shows the known divergences of
@@ -158,7 +160,7 @@ def _texts(asked: _Asked, version: str) -> Iterator[str]:
     if asked.races:
         lines = [f"Races of the foreign-key join, of all orders of messages, on Kafka Streams {version}:"]
         for raced, known in asked.races:
-            unknown = f", though it is known {'to happen' if known else 'not to happen'} there"
+            unknown = f", although this race is known {'to' if known else 'not to'} end wrong there"
             as_known = "" if bool(raced.wrong) == known else unknown
             lines.append(f"  {raced.race.name}: {raced.wrong:,} of {raced.played:,} end wrong{as_known}")
         yield "\n".join(lines)
@@ -166,9 +168,9 @@ def _texts(asked: _Asked, version: str) -> Iterator[str]:
 
 def _silence(divergence: KafkaDivergence, expected: bool) -> str:
     if expected:
-        return "no longer shows it"
+        return "no longer shows this divergence"
     repaired = f", and was repaired in {' and '.join(divergence.fixed_in)}" if divergence.fixed_in else ""
-    return f"doesn't show it: it is known since {divergence.since}{repaired}"
+    return f"doesn't show this divergence, which is known since {divergence.since}{repaired}"
 
 
 def _shown(divergence: KafkaDivergence, asked: list[ReleaseAnswer], version: str) -> str:
@@ -191,7 +193,7 @@ def _shown(divergence: KafkaDivergence, asked: list[ReleaseAnswer], version: str
         if not answer.shows:
             lines.append(f"  Kafka Streams {version} {_silence(divergence, answer.expected)}.")
         elif not answer.expected:
-            lines.append(f"  Kafka Streams {version} shows it, though it is known not to.")
+            lines.append(f"  Kafka Streams {version} shows this divergence, although it is known not to.")
     return "\n".join(lines)
 
 

@@ -117,8 +117,11 @@ def _classes() -> _Found:
     except (MissingTool, PackageNotFoundError):
         return "optional", "Java or PySpark isn't installed", "see above"
     if archive.is_file():
-        return "ok", f"Java has an archive of them, {archive}", ""
-    found = f"no archive of them, with which a first check takes a quarter less: 70 s once, 190 MB in {archive.parent}"
+        return "ok", f"archived in {archive}", ""
+    found = (
+        f"not archived; an archive takes 70 s once and 190 MB in {archive.parent}, and shortens a first check by a "
+        "quarter"
+    )
     return "optional", found, f"{shlex.quote(sys.executable)} -m {MAKES_ARCHIVE}"
 
 
@@ -249,7 +252,7 @@ def _cores_and_memory() -> _Found:
     except (ValueError, OSError, AttributeError):  # this operating system lacks the figure
         return "ok", f"{cores} cores", ""
     found = f"{cores} cores, {memory:.1f} GB" + ("" if left is None else f", of which {left:.1f} GB are left")
-    remedy = f"end other programs, or give it {resources.ENOUGH_MEMORY_GB:.0f} GB"
+    remedy = f"end other programs, or give the machine {resources.ENOUGH_MEMORY_GB:.0f} GB"
     if left is not None and left < resources.LEAST_MEMORY_GB:
         return "wrong", found, remedy
     return ("optional", found, remedy) if memory < resources.ENOUGH_MEMORY_GB else ("ok", found, "")

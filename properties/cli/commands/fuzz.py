@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...checking.fuzzing.seeds import ReportedFinding
 
 Paths: TypeAlias = dict[tuple[str, ...], Path]
-"""The script's name for each finding: the divergences that explain it, or its relation and seed."""
+"""The script of each finding, by the divergences that explain the finding, or by its relation and seed."""
 LEAST_PLANS = 10
 """The smallest number of plans for a verdict."""
 MOST_UNSEEN = 8
@@ -29,10 +29,11 @@ MOST_UNSEEN = 8
 
 
 def fuzz(
-    minutes: Annotated[float, typer.Option(min=0.1, help="How long to run.")] = 10.0,
+    minutes: Annotated[float, typer.Option(min=0.1, help="The duration of the run (minutes).")] = 10.0,
     seed: Seed = 0,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="How many processes, each with a Spark of its own; by default one a core.")
+        int | None,
+        typer.Option(min=1, help=("The number of processes, each with its own Spark; by default one per core.")),
     ] = None,
     histories: Annotated[int, typer.Option(min=1, max=1_000, help="The number of histories of each plan.")] = 200,
     only: Annotated[
@@ -46,7 +47,7 @@ def fuzz(
     ] = "",
     corpus: Annotated[bool, typer.Option(help="Begin with the plans of known divergences.")] = True,
     findings: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="The folder that scripts of findings are written to.")
+        Path, typer.Option(metavar="FOLDER", help="The folder for the scripts that show the findings.")
     ] = Path("findings"),
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write all results here, too.")
@@ -54,8 +55,8 @@ def fuzz(
 ) -> None:
     """Draw whole streaming queries and their rows, run them on Spark, and judge them by the rules of Spark's operators.
 
-    Each plan is judged by the reference of plans, by relations between queries, and by the batch query where nothing is
-    late. Each difference is shrunk, and written as a PySpark script that shows it. Exits 0 if every difference has a
+    Each plan is judged by the reference of plans, by relations between queries, and, if no row is late, by the batch
+    query. Each difference is shrunk, and written as a PySpark script that shows it. Exits 0 if every difference has a
     name, 1 if a difference has none, 2 if too few plans ran. An existing script of a named divergence is kept.
     """
     from ...checking.fuzzing.campaign import CampaignOptions, Tally, run

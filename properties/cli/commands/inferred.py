@@ -1,4 +1,4 @@
-"""A script under test without further options: its inputs, keys and event times are inferred from the script."""
+"""The command `check` of a script without further options: infers the script's inputs, keys and event times."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def write_test(target: Path, path: str, scripts: Sequence[InferredScript]) -> No
     has_avro = any("avro(" in text for one in scripts for text in one.reads.values())
     made = template.get_template("test.py.jinja")
     if target.exists():
-        raise BadInput(f"--write-test {visible(target)}: there is such a file already: name another")
+        raise BadInput(f"--write-test {visible(target)}: the file already exists: name another file")
     try:
         write_whole(target, made.render(path=path, scripts=scripts, has_avro=has_avro, name=_identifier(path)))
     except OSError as error:

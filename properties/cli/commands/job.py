@@ -139,13 +139,13 @@ def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str |
     jobs = [name for name in names if ":" in name or name.endswith(SCRIPTS) or name in folders]
     for name in names:
         if name not in (*jobs, *OPERATORS) and Path(name).is_file():
-            raise BadInput(f"{visible(name)} is no script: give a file that ends in {', '.join(SCRIPTS)}")
+            raise BadInput(f"{visible(name)} isn't a script: give a file that ends in {', '.join(SCRIPTS)}")
     job = next(iter(jobs), None)
     if job is not None and len(names) > 1:
-        raise BadInput(f"{job} is a job: check it alone, and others in commands of their own")
+        raise BadInput(f"{job} is a job: check each job in a separate command")
     for option, value in of_operators.items():
         if job is not None and value is not None:
-            raise BadInput(f"--{option} is for operators, and {job} is a job: leave it out")
+            raise BadInput(f"--{option} is for operators, and {job} is a job: leave the option out")
     return job
 
 
@@ -154,7 +154,10 @@ def _no_folder(name: str) -> str:
     files = (path for path in sorted(Path(name).rglob("*")) if path.suffix in (".py", ".ipynb") and path.is_file())
     scripts = [path for path in files if _QUERY in path.read_text(encoding="utf-8", errors="replace")]
     if not scripts:
-        return f"{visible(name)} is a folder, and no file .py or .ipynb in it has a {_QUERY}: give a script that has"
+        return (
+            f"{visible(name)} is a folder without a .py or .ipynb file that contains {_QUERY}: give a script that "
+            "starts a query"
+        )
     shown = ", ".join(visible(str(path)) for path in scripts[:MAX_SCRIPTS_SHOWN])
     rest = len(scripts) - MAX_SCRIPTS_SHOWN
     return (
@@ -172,7 +175,9 @@ def check_one_job(
     mutants: bool = False,
     as_json: bool = False,
 ) -> NoReturn:
-    """Check a job, and its mutants if requested, print the verdict, and exit; as `exit_by_verdict`."""
+    """Check a job, and its mutants if requested, print the verdict, and exit; the arguments are those of
+    `exit_by_verdict`.
+    """
     command = again("mutants" if mutants else "check", [name], histories=options.histories, seed=seed)
 
     def check_of(common: Mapping[str, Any], outcomes: list[JobOutcome]) -> Callable[[], object]:
@@ -269,7 +274,7 @@ def checking(
     parameters = [*inspect.signature(job).parameters] if callable(job) else []
     if parameters and {*parameters} <= fixtures.keys():
         if options.given:
-            raise BadInput(f"{name} is a test, which says all itself: leave out --{options.given[0]}")
+            raise BadInput(f"{name} is a test, and sets its own options: leave out --{options.given[0]}")
         return partial(_run_test, job, {parameter: fixtures[parameter] for parameter in parameters})
     inputs = _inputs_for(name, job, options)
     more = _more(options)
@@ -330,7 +335,9 @@ def replaying(
 
     unused = [name for name in ("trigger", "out-of-order", "timeouts") if name in options.given]
     if unused:
-        raise BadInput(f"--{unused[0]} is for histories that are drawn, and a run has its own: leave it out")
+        raise BadInput(
+            f"--{unused[0]} is for drawn histories, and a run in production has its own rows: leave the option out"
+        )
     checkpoint, name, output = names
     job = job_named(name, options)
     more = {key: value for key, value in _more(options).items() if key in ("mode", "static")}
@@ -349,7 +356,7 @@ def _read_of(text: str) -> tuple[str, dict[str, str]]:
     form, *more = said.split() or [""]
     pairs = [option.partition("=") for option in more]
     if not (name and form and all(value for _, _, value in pairs)):
-        raise BadInput(f'--read {text}: write it as name=format, with options behind it: "clicks=csv header=true"')
+        raise BadInput(f'--read {text}: write name=format and then its options: "clicks=csv header=true"')
     return name, {"format": form, **{option: value for option, _, value in pairs}}
 
 
@@ -379,7 +386,7 @@ def _inputs_for(name: str, job: Any, options: JobOptions) -> list[Input]:
     if options.input:
         return inputs_of(options)
     raise BadInput(
-        f'{name} has no input: say its columns, as in --input "user string, at timestamp" --key user, once for each'
+        f'{name} has no input: give the columns of each input, such as --input "user string, at timestamp" --key user'
     )
 
 

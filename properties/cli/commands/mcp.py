@@ -1,4 +1,4 @@
-"""The command `mcp`: agents that write jobs check them by tools of the Model Context Protocol."""
+"""The command `mcp`: lets agents check the jobs that they write, with tools of the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from ....reference.core.errors import BadInput, StreamproofError, import_extra
 from ....reference.core.files import read_text
 
 ENTRY: Sequence[str] = (sys.executable, "-m", "streamproof")
-"""Runs a command in a separate process: edited jobs are reimported, and their prints stay out of the protocol."""
+"""The command that runs a check in a separate process: it imports edited jobs again, and their prints stay out of the
+protocol.
+"""
 INSTRUCTIONS = (
     "Checks streaming jobs of Spark on random histories, with late, out-of-order and repeated events. Check a job "
     "after each change of it; if it is violated, explain the counterexample, and repair the job."
@@ -130,7 +132,7 @@ def _folder(path: str) -> Path:
 
     folder = Path(path)
     if not (folder / METADATA).is_file():
-        raise BadInput(f"{path}: no counterexample is saved there: give the path that a check names")
+        raise BadInput(f"{path}: the folder contains no counterexample: give a path that a check prints")
     return folder
 
 

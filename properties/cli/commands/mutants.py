@@ -1,4 +1,4 @@
-"""The command `mutants`: whether the laws kill every mutant."""
+"""The command `mutants`: checks that the laws kill every mutant."""
 
 from __future__ import annotations
 

@@ -38,25 +38,35 @@ PauseMs = Annotated[
     str, typer.Option(metavar="LEAST:MOST", help="The pause of a history before each change, in ms; 0:0: back to back.")
 ]
 OfJoin = Annotated[
-    Join, typer.Option(help="inner-by-left is a left join whose joiner gives null where the right row is missing.")
+    Join, typer.Option(help="inner-by-left is a left join whose joiner returns null for a missing right row.")
 ]
-CommitMs = Annotated[int, typer.Option(min=1, help="Kafka Streams' own default is 30000.")]
-CacheBytes = Annotated[int, typer.Option(min=0, help="Kafka Streams' own default is 10485760.")]
-Guaranteed = Annotated[Guarantee, typer.Option(help="What Kafka Streams guarantees.")]
+CommitMs = Annotated[int, typer.Option(min=1, help="The commit interval in ms; Kafka Streams' own default is 30000.")]
+CacheBytes = Annotated[
+    int, typer.Option(min=0, help=("The cache size in bytes; Kafka Streams' own default is 10485760."))
+]
+Guaranteed = Annotated[Guarantee, typer.Option(help="The processing guarantee of Kafka Streams.")]
 Partitions = Annotated[int, typer.Option(min=1, max=64, help="The partitions of each topic.")]
 Threads = Annotated[int, typer.Option(min=1, max=64, help="The threads of Kafka Streams.")]
 LingerMs = Annotated[
-    int | None, typer.Option(min=0, help="How long Kafka Streams' producer waits for more; its own default is 100.")
+    int | None,
+    typer.Option(
+        min=0, help=("The time that Kafka Streams' producer waits for more records, in ms; its own default is 100.")
+    ),
 ]
-Wait = Annotated[float, typer.Option(min=0, help="Look again after this many seconds.")]
-Restart = Annotated[bool, typer.Option("--restart", help="Look again after a restart of Kafka Streams.")]
-Wipe = Annotated[bool, typer.Option("--wipe", help="Look again after its state was removed and restored.")]
+Wait = Annotated[float, typer.Option(min=0, help="Compare the results again after this number of seconds.")]
+Restart = Annotated[bool, typer.Option("--restart", help="Compare the results again after a restart of Kafka Streams.")]
+Wipe = Annotated[
+    bool,
+    typer.Option(
+        "--wipe", help=("Compare the results again after Kafka Streams' state has been removed and restored.")
+    ),
+]
 Bootstrap = Annotated[
     str | None,
-    typer.Option(metavar="HOST:PORT", help="A cluster that runs already; by default a broker starts here."),
+    typer.Option(metavar="HOST:PORT", help="An existing cluster; by default a broker starts on this machine."),
 ]
 ClientConfig = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Properties of clients of that cluster, such as credentials.")
+    Path | None, typer.Option(metavar="FILE", help="Client properties for the existing cluster, such as credentials.")
 ]
 TraceFile = Annotated[
     Path | None,
@@ -134,7 +144,7 @@ def _client_properties(path: Path | None, bootstrap: str | None) -> dict[str, st
     from ...witnesses.kafka_broker.broker import read_client_properties
 
     if path is not None and bootstrap is None:
-        raise BadInput("--client-config is for a cluster that runs already: name it by --bootstrap too")
+        raise BadInput("--client-config is for an existing cluster: name the cluster with --bootstrap")
     return {} if path is None else read_client_properties(path)
 
 

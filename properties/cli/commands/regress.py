@@ -75,7 +75,7 @@ def regress_check(
     print_divergences(comparison.divergences)
     verdict = "violated" if comparison.mismatches else "conforms" if comparison.histories else "inconclusive"
     results.print(
-        f"[{STYLES[verdict]}]{verdict}[/]: {comparison.histories:,} recorded histories, {len(comparison.mismatches):,} "
-        f"of them answered otherwise by {on.value}."
+        f"[{STYLES[verdict]}]{verdict}[/]: {comparison.histories:,} recorded histories; {on.value} answers "
+        f"{len(comparison.mismatches):,} of them differently."
     )
     raise typer.Exit(EXITS[verdict])

@@ -1,4 +1,4 @@
-"""The command `replay`: whether a run in production has written the expected rows."""
+"""The command `replay`: checks that a run in production has written the expected rows."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Output = Annotated[
     str,
     typer.Option(
         metavar="FOLDER|MODULE:NAME",
-        help="What it wrote: the folder of Spark's file sink or of a Delta table, or a function from the session to "
-        "the table.",
+        help="The output of the run: the folder of Spark's file sink or of a Delta table, or a function that takes "
+        "the session and returns the table.",
     ),
 ]
 Reads = Annotated[
@@ -31,15 +31,15 @@ Reads = Annotated[
     typer.Option(
         "--read",
         metavar="NAME=FORMAT",
-        help="How an input is read, where the names of the files don't say it, with the reader's options behind "
-        'blanks: "clicks=csv header=true".',
+        help="The format of an input's files, if their names don't show it, and then the reader's options: "
+        '"clicks=csv header=true".',
     ),
 ]
 Expect = Annotated[
     str | None,
     options.of_job(
         metavar="WHAT",
-        help="What is expected, as for check; by default what the job emits here over the same batches.",
+        help="The expected rows, as for check; by default the rows that the job emits here for the same batches.",
     ),
 ]
 

@@ -58,5 +58,7 @@ def _read(paths: Sequence[Path]) -> list[History]:
     names = [history.name for history in histories]
     for name, path in zip(names, files, strict=True):
         if names.count(name) > 1:
-            raise BadInput(f"{path}: two histories are called {name!r}: rename one, because a line names its history")
+            raise BadInput(
+                f"{path}: two histories have the name {name!r}: rename one of them, because each line names its history"
+            )
     return histories

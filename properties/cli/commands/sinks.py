@@ -53,7 +53,7 @@ def sinks(
     asked_sinks = [sink_named(name) for name in dict.fromkeys(names or SINKS)]
     asked_faults = [fault_named(name) for name in dict.fromkeys(fault or [one.name for one in FAULTS])]
     if folder is not None and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"--folder {folder}: give an empty folder; nothing is written beside files that are there")
+        raise BadInput(f"--folder {folder}: give an empty folder: nothing is written next to existing files")
     asked = Asked(asked_sinks, asked_faults, histories, seed, folder)
     if known:
         _print_known(asked)
@@ -187,9 +187,9 @@ def _print_cells(found: Sequence[Cell]) -> None:
     both = [cell for cell in found if len(cell.ways) > 1]
     differ = sum(cell.differs for cell in both)
     results.out(
-        f"{sum(bool(cell.ways) for cell in found)} of {len(found)} cells were played, {len(both)} by hand and by a "
-        f"real death: {len(both) - differ} agree, {differ} differ. {sum(cell.is_broken for cell in found)} break what "
-        "a document promises."
+        f"{sum(bool(cell.ways) for cell in found)} of {len(found)} cells were played, {len(both)} of them with a "
+        f"simulated and a real fault: {len(both) - differ} agree, {differ} differ. "
+        f"{sum(cell.is_broken for cell in found)} break a documented promise."
     )
 
 

@@ -1,4 +1,4 @@
-"""The command `upgrade`: whether a new version of a job continues from the old version's checkpoint."""
+"""The command `upgrade`: checks that a new version of a job continues from the old version's checkpoint."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ New = Annotated[
     str | None,
     typer.Argument(
         metavar="NEW",
-        help="The version that is to go on from its checkpoint; with --from-pyspark by default OLD itself.",
+        help="The new version, which continues from OLD's checkpoint; with --from-pyspark by default OLD itself.",
     ),
 ]
 FromPySpark = Annotated[
     str | None,
     options.of_job(
         metavar="VERSION",
-        help="The PySpark that the old version runs on, such as 4.1.4: it is installed once, into an environment of "
-        "its own. By default the installed PySpark.",
+        help="The PySpark of the old version, such as 4.1.4: streamproof installs it once, into a separate "
+        "environment. By default the installed PySpark.",
     ),
 ]
 Repartition = Annotated[
@@ -42,8 +42,8 @@ Repartition = Annotated[
     options.of_job(
         min=1,
         metavar="PARTITIONS",
-        help="The number of partitions that Spark's offline repartition brings the state to before the new version "
-        "starts, from PySpark 4.2 on.",
+        help="The number of state partitions after Spark's offline repartition, which runs before the new version "
+        "starts; needs PySpark 4.2 or newer.",
     ),
 ]
 Histories = Annotated[int | None, typer.Option(min=1, help="The number of random histories to draw; 300 by default.")]
@@ -54,8 +54,8 @@ Expect = Annotated[
     str | None,
     options.of_job(
         metavar="WHAT",
-        help="What the new version must emit after the upgrade, instead of what it emits in a run from the start: "
-        "module:NAME of a function of both outputs, or as for check.",
+        help="The rows that the new version must emit after the upgrade; by default the rows of a run from the start. "
+        "Either module:NAME of a function of both outputs, or as for check.",
     ),
 ]
 
@@ -83,7 +83,7 @@ def upgrade(
         require_earlier(from_pyspark)
     elif new is None:
         raise BadInput(
-            f"{old} alone is no upgrade: name its new version too, or the PySpark that it runs on, such as "
+            f"{old} alone is no upgrade: also name the new version, or the old version's PySpark, such as "
             "--from-pyspark 4.1.4"
         )
     later = new or old

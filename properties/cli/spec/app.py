@@ -14,8 +14,8 @@ from .commands.simulate import simulate_model
 from .commands.validate import validate_traces
 
 specs = typer.Typer(
-    help="The TLA+ models of the protocols: check them with TLC, and replay their behaviours on the code. "
-    "Exits as streamproof does: 0, 1 where something is violated, 2 where that is inconclusive, 3 if it could not run.",
+    help="The TLA+ models of the protocols: check them with TLC, and replay their behaviours on the code. Exit codes: "
+    "0 conforms, 1 violated, 2 inconclusive, 3 could not run.",
     no_args_is_help=True,
 )
 

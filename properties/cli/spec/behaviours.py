@@ -25,9 +25,11 @@ from .tlc import asking_tlc, reporter, tools_with
 def behaviours_of(
     model: ModelName,
     cover: Covered = Cover.EDGES,
-    count: Annotated[bool, typer.Option("--count", help="Count the behaviours, and look for no covering set.")] = False,
+    count: Annotated[
+        bool, typer.Option("--count", help=("Only count the behaviours, without computing a covering set."))
+    ] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write the behaviours there, as JSON Lines.")
+        Path | None, typer.Option(metavar="FOLDER", help="Write the behaviours into this folder, as JSON Lines.")
     ] = None,
     behaviours: Behaviours = 1000,
     seed: WalkSeed = 0,

@@ -1,4 +1,4 @@
-"""Which code is the user's: not Python's, a library's or ours."""
+"""Tells a user's code from the code of Python, of libraries and of streamproof."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LIBRARIES = (
 )
 """The folders of code that isn't the user's."""
 OF_CLASSES = ("__module__", "__qualname__", "__doc__", "__annotations__", "__firstlineno__", "__static_attributes__")
-"""Members of a class that Python adds, and that no code of the user's compares with."""
+"""Members that Python adds to a class, which aren't the user's values."""
 
 
 def is_users_class(kind: type) -> bool:
@@ -26,19 +26,19 @@ def is_users_class(kind: type) -> bool:
 
 def is_users_module(module: Any) -> bool:
     """Return whether a value is a module of the user's."""
-    is_module = issubclass(type(module), ModuleType)  # an object of the user's may raise anything where it is looked at
+    is_module = issubclass(type(module), ModuleType)  # an attribute of a user's object may raise anything
     file = getattr(module, "__file__", None) if is_module else None
     return bool(file) and is_users_file(str(file))
 
 
 def users_modules(names: Iterable[str]) -> dict[str, ModuleType]:
-    """Return those of the imported modules that are the user's, but not what Python runs and what configures pytest."""
+    """Return the user's modules among imported modules, except the running program and pytest's `conftest`."""
     others = {*names} - {"__main__", "conftest"}
     return {name: one for name, one in [*sys.modules.items()] if name in others and is_users_module(one)}
 
 
 def is_users_file(file: str) -> bool:
-    """Return whether a file has code of the user's."""
+    """Return whether a file contains a user's code."""
     path = Path(file).resolve()
     return not any(path.is_relative_to(folder) for folder in _LIBRARIES)
 

@@ -21,17 +21,17 @@ from .running import QueryOutput, Runner
 from .sinks.sink import Sink
 
 OTHER_STATE = "the job's initial state isn't a static table with the key of its input"
-OTHER_TABLES = "the jobs that are compared look their key up in other tables"
-OTHER_RELATION = "the job looks its key up in a relation of its own, whose keys are those of no shared query"
+OTHER_TABLES = "the compared jobs look up their key in different tables"
+OTHER_RELATION = "the job looks up its key in a relation of its own, which has no keys of a shared query"
 EmittedBatches = list[list[Row]]
-"""The rows of each batch; of a sink one list, of the end."""
+"""The rows of each batch; for a sink, a single list of the rows at the end."""
 
 
 class TablesOfKeys(UnreadableKey):
-    """The query of a sink has shown in which tables it looks its key up.
+    """A sink's query has shown the tables in which it looks up its key.
 
     Attributes:
-        keyed: These tables, each with its column that has the key.
+        keyed: The tables, each with its key column.
     """
 
     def __init__(self, keyed: Mapping[str, str]) -> None:
@@ -40,7 +40,7 @@ class TablesOfKeys(UnreadableKey):
 
 
 def keyed_tables(sources: Sequence[Source], used: TablesUsed) -> dict[str, str]:
-    """Return the tables that don't change whose rows belong to a key of the histories, each with its column of keys."""
+    """Return the static tables whose rows belong to the histories' keys, each with its key column."""
     carriers = _carriers(sources)
     found = (
         (name, column) for name, columns in used.by_key.items() for column, of in columns.items() if of in carriers
@@ -49,7 +49,7 @@ def keyed_tables(sources: Sequence[Source], used: TablesUsed) -> dict[str, str]:
 
 
 def why_unkeyed(sources: Sequence[Source], used: TablesUsed) -> str | None:
-    """Return why the histories of a job can't share a query, if it looks their key up where it has no prefix."""
+    """Return why the job's look-ups of its key keep histories from sharing a query; None: they may share."""
     carriers = _carriers(sources)
     if not used.initial <= {*keyed_tables(sources, used)}:
         return OTHER_STATE
@@ -63,17 +63,17 @@ def _carriers(sources: Sequence[Source]) -> set[str]:
 
 @dataclass(frozen=True)
 class RowsWitness:
-    """Runs a job over histories of its own columns.
+    """Runs a job over histories of rows with the job's own columns.
 
     Attributes:
         runner: Runs the job's queries.
-        inputs: Its inputs.
-        seed: The seed by which the rows of histories that share a query are mixed.
-        takes_late: Whether histories have late rows.
-        alone: Whether each history runs in a query of its own.
-        keyed: The tables that don't change whose rows belong to a key, each with its column that has the key: each
-            history that shares a query has its own rows.
-        renamed: The columns of the result that are an input's column under another name, each with that name.
+        inputs: The job's inputs.
+        seed: The seed for mixing the rows of histories that share a query.
+        takes_late: Whether histories contain late rows.
+        alone: Whether each history runs in a separate query.
+        keyed: The static tables whose rows belong to a key, each with its key column; in a shared query, each history
+            has its own rows.
+        renamed: The result's columns that rename an input's column, each with the input's name for it.
     """
 
     runner: Runner
@@ -95,18 +95,19 @@ class RowsWitness:
         return self.runner.sources
 
     def of(self, job: JobOrSink) -> RowsWitness:
-        """Return the witness of a job over the same inputs, which has no earlier version."""
+        """Return the witness of another job over the same inputs, without an earlier version."""
         return replace(self, runner=replace(self.runner, job=job, earlier=None))
 
     def evaluate(
         self, histories: Sequence[JobHistory], run: RunOptions
     ) -> tuple[list[EmittedBatches], list[QueryOutput]]:
-        """Return the rows that the job emits of each history, and the outputs of the queries: one in all, or one each.
+        """Return the rows that the job emits for each history, and the output of each query.
 
         Raises:
-            UnreadableKey: They share a query, and a row of its result can't be told to be of one of them.
-            BadInput: The job went by another clock than the check's, so that a comparison would show nothing.
-            StreamproofError: A query failed, or took longer than it may.
+            UnreadableKey: Histories share a query, and a row of its result doesn't show the history to which it
+                belongs.
+            BadInput: The job follows another clock than the check's, so that a comparison would show nothing.
+            StreamproofError: A query failed, or exceeded its time limit.
         """
         if self.alone or len(histories) == 1:
             outputs = [self._run(tables_alone(history, self.sources), history, run) for history in histories]
@@ -116,16 +117,17 @@ class RowsWitness:
         sharing = self._sharing(len(histories))
         output = sharing._run(pack(histories, self.inputs, self.seed), histories[0], run)
         self._require_keyed(output.tables)
-        renamed = replace(self, renamed={**self.renamed, **output.plan.renamed})  # a sink's plan is known by now
+        # a sink's plan is known only after its run
+        renamed = replace(self, renamed={**self.renamed, **output.plan.renamed})
         batches = [renamed._unpacked(rows, histories) for rows in output.batches]
         return [[batch[number] for batch in batches] for number in range(len(histories))], [output]
 
     def _require_keyed(self, used: TablesUsed) -> None:
-        """Make sure that the tables in which a key is looked up have the keys of the shared query.
+        """Check that the tables in which the job looks up its key contain the keys of the shared query.
 
         Raises:
-            TablesOfKeys: They haven't, for only the query of a sink shows which they are.
-            UnreadableKey: They haven't, or the key is looked up in something else.
+            TablesOfKeys: A table lacks the keys, because only the run of a sink shows which tables it uses.
+            UnreadableKey: A table lacks the keys, or the job looks up its key in another relation.
         """
         if (why := why_unkeyed(self.sources, used)) is not None:
             raise UnreadableKey(why)
@@ -137,8 +139,9 @@ class RowsWitness:
         """Run the job as a batch, and return the rows of each history.
 
         Raises:
-            UnreadableKey: They share a query, and a row of its result can't be told to be of one of them.
-            StreamproofError: A query failed, or took longer than it may.
+            UnreadableKey: Histories share a query, and a row of its result doesn't show the history to which it
+                belongs.
+            StreamproofError: A query failed, or exceeded its time limit.
         """
         if self.alone or len(histories) == 1:
             each = [_together(tables_alone(history, self.sources)) for history in histories]
@@ -147,7 +150,7 @@ class RowsWitness:
         return self._unpacked(self._sharing(len(histories)).runner.as_batch(tables, run), histories)
 
     def _sharing(self, count: int) -> RowsWitness:
-        """Return the witness whose tables have rows for the keys of each of so many histories."""
+        """Return the witness whose static tables have rows for the keys of all histories."""
         if not self.keyed:
             return self
         static = pack_tables(self.runner.static, self.keyed, count, self.sources)
@@ -161,20 +164,20 @@ class RowsWitness:
         return output
 
     def _other_clock(self, ahead: bool) -> str:
-        """Return why a job goes by another clock than the check's, and the remedy."""
+        """Return how a job's clock differs from the check's, and the remedy."""
         encoded = [source for source in self.sources if source.wire_time is None]
         how = "moved the watermark beyond the check's" if ahead else "were behind the watermark"
         if encoded:
             times = " and ".join(f"{source.time!r} of {source.name}" for source in encoded)
             return (
-                f"{self.name} takes the event time {times} for another time than the Input means, and rows that the "
-                f"check has drawn {how}: mend how the job reads it, or say how the source has it, Input(…, "
+                f"{self.name} reads the event time {times} as another time than the Input declares, and rows that the "
+                f"check has drawn {how}: fix how the job reads the time, or declare its format, Input(…, "
                 'time_format="s", "ms" or "us", or a pattern of strftime)'
             )
         return (
             f"{self.name} takes its event time from other columns than the Input's, and rows that the check has "
-            f'drawn {how}: say how the source has it, such as Input(…, time_format="ms") of a number since 1970, or '
-            'format="kafka" of a payload'
+            f'drawn {how}: declare the format of the source, such as Input(…, time_format="ms") for a number, or '
+            'format="kafka" for a payload'
         )
 
     def _unpacked(self, rows: Sequence[Row], histories: Sequence[JobHistory]) -> list[list[Row]]:
@@ -189,14 +192,14 @@ class RowsWitness:
             keys = [column for column in rows[0] if column in own]
         if not keys:
             raise UnreadableKey(
-                f"the result has the columns {', '.join(rows[0])}, and none of the key's, "
-                f"{', '.join(sorted(carriers))}; where it has, hundreds share a query"
+                f"the result has the columns {', '.join(rows[0])}, and no column of the key "
+                f"({', '.join(sorted(carriers))}); with one, hundreds of histories share a query"
             )
         of_tables = {key for name in self.keyed for key in self.keys_of(name)}
         return unpack(rows, histories, self.sources, keys, of_tables)
 
     def keys_of(self, table: str) -> set[Any]:
-        """Return the keys of a table whose rows belong to a key."""
+        """Return the keys in a static table whose rows belong to a key."""
         return {*self.runner.static[table][self.keyed[table]].to_pylist()}
 
 

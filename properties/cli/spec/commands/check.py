@@ -75,7 +75,7 @@ def check_models(
     """
     chosen = _chosen(models, size, constants_given(constant), config, deadlock)
     if (constant or chart) and len(chosen) != 1:
-        raise BadInput(f"{'--constant' if constant else '--chart'} is of one model: name it")
+        raise BadInput(f"{'--constant' if constant else '--chart'} is for a single model: name the model")
     for path, kind in ((chart, CHART), (json_file, REPORT)):
         if path is not None:
             require_replaceable(path, kind, force)
@@ -132,7 +132,7 @@ def _chosen(
     if names:
         return [one_model(name, constants, config, deadlock) for name in names]
     if config is not None:
-        raise BadInput("--config is of a .tla file of your own: name it")
+        raise BadInput("--config is for a .tla file of your own: name the file")
     wanted = [model for one in catalogue() for model in one.models if size in (SizeChoice.ALL, model.size)]
     if not wanted:
         raise BadInput(f"the catalogue has no {size.value} models")
@@ -249,7 +249,7 @@ def _draw(checked: CheckedModel, path: Path) -> None:
 
     found = checked.found
     if found is None or found.trace is None:
-        raise StreamproofError(f"{path}: not written, for {checked.chosen.name} has no counterexample to draw")
+        raise StreamproofError(f"{path}: not written, because {checked.chosen.name} has no counterexample to draw")
     chosen = checked.chosen
     write_text(path, sequence_chart(found.trace, chosen.model.module, chosen.title, found.violation))
     messages.out(f"{path}: the counterexample, {len(found.trace)} states")

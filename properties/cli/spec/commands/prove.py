@@ -43,7 +43,7 @@ def prove_specifications(
     ] = None,
     timeout: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="The time limit of z3 for a goal.")] = 10,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="How many proofs are checked at a time; one a core by default.")
+        int | None, typer.Option(min=1, help="The number of proofs that run at a time; by default one per core.")
     ] = None,
     chart: ChartFile = None,
     json_file: JsonFile = None,
@@ -60,7 +60,7 @@ def prove_specifications(
 
     entries = find_proofs(names or [], catalogue or FILE)
     if chart is not None and len(entries) != 1:
-        raise BadInput("--chart is of one proof: name it")
+        raise BadInput("--chart is for a single proof: name the proof")
     for path, kind in ((chart, CHART), (json_file, REPORT)):
         if path is not None:
             require_replaceable(path, kind, force)
@@ -82,7 +82,7 @@ def prove_specifications(
         from .....specs.sequence_chart import sequence_chart
 
         if missed is None or missed.counterexample is None:
-            raise StreamproofError(f"{chart}: not written, for {entries[0].name} has no counterexample to draw")
+            raise StreamproofError(f"{chart}: not written, because {entries[0].name} has no counterexample to draw")
         write_text(chart, sequence_chart(missed.counterexample, entries[0].module, entries[0].says, missed.claim))
         messages.out(f"{chart}: the counterexample to induction")
     verdicts = {each["verdict"] for each in found}
@@ -143,7 +143,7 @@ def _said(entry: ProofEntry, checked: Sequence[CheckedCondition]) -> str:
         expected = ", as it should be" if entry.result == "not proved" else ""
         return f"not proved{expected}: not “{missed[0].claim}”"
     if unknown:
-        return f"z3 doesn't know {count_of(len(unknown), 'condition')} of {len(checked)}, first “{unknown[0].claim}”"
+        return f"z3 can't decide {count_of(len(unknown), 'condition')} of {len(checked)}, first “{unknown[0].claim}”"
     return f"proved: {count_of(len(checked), 'condition')}"
 
 
@@ -162,7 +162,7 @@ def _print_counterexample(entry: ProofEntry, checked: CheckedCondition, tools: T
             progress(f"{entry.name}: TLC looks for the first state")
             number = steps_to(entry, checked.counterexample.steps[0].state, tools, _TLC_SECONDS)
     except TlcError as error:
-        results.out(f"  whether TLC reaches the first state isn't known: {error}")
+        results.out(f"  TLC can't tell whether it reaches the first state: {error}")
     else:
         reached = (
             "doesn't reach the first state"

@@ -28,9 +28,10 @@ def play_races(
         list[str] | None, typer.Argument(metavar="[RACE]…", help="Races, such as delete-insert; all by default.")
     ] = None,
     on: Annotated[PlayedOn, typer.Option("--on", help="The code that the races are played on.")] = PlayedOn.REFERENCE,
-    join: Annotated[Join, typer.Option(help="The join: an inner one ends stale, a left one doesn't.")] = Join.INNER,
+    join: Annotated[Join, typer.Option(help="The join: an inner join ends stale, a left join doesn't.")] = Join.INNER,
     every: Annotated[
-        bool, typer.Option("--every-interleaving", help="Every order of the messages, not the race's own alone.")
+        bool,
+        typer.Option("--every-interleaving", help=("Play every order of the messages, not only the race's own order.")),
     ] = False,
     answered: Annotated[
         bool,

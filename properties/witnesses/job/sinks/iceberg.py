@@ -49,10 +49,10 @@ class IcebergTable(SinkStore):
             return []
         found = [name for name in tables if name == self.table or name.rpartition(".")[2] == self.table]
         if len(found) != 1:
-            there = "there is no" if not found else "there are several of"
+            there = "there is no" if not found else "there are several namespaces with a"
             raise BadInput(
                 f"{self.name}: {there} table {self.table!r}; the target has {', '.join(map(repr, tables))}: name one "
-                "of them with table=, or let start make it in its target"
+                "of them with table=, or let start create the table in its target"
             )
         try:
             return [*rows_of(StaticTable.from_metadata(tables[found[0]]).scan().to_arrow())]

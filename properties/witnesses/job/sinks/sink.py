@@ -1,4 +1,4 @@
-"""A job that writes its result itself: starting its query, and reading its written rows."""
+"""A job that writes its own result: a function that starts its query, and a function that reads the written rows."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Sink:
 
     `Sink.parquet`, `Sink.json`, `Sink.delta`, `Sink.iceberg`, `Sink.kafka`, `Sink.sqlite`, `Sink.duckdb` and
     `Sink.postgres` read the result themselves. Their `start` gets the inputs, then two texts: the target, which is new
-    and empty for each query, and the checkpoint's folder. After a restart of the query, `start` is called again with
-    the same two texts.
+    and empty for each query, and the checkpoint's folder. The check calls `start` again, with the same two texts, after
+    each restart of the query.
 
     Attributes:
         start: A function that gets the inputs, and the query's own folder (`pathlib.Path`). The function starts the
-            query, with its checkpoint in that folder, and returns the query. After a restart of the query, it is called
-            again.
+            query, with its checkpoint in that folder, and returns the query. The check calls the function again after
+            each restart of the query.
         read: A function that gets the folder, and returns the written rows: rows (dicts), or a pandas, arrow or Spark
             frame.
     """
@@ -144,7 +144,7 @@ class Sink:
         """Return a sink whose target is the file of a DuckDB database.
 
         Args:
-            start: Starts the query; see `Sink`. It must close its connections.
+            start: Starts the query; see `Sink`. The function must close its connections.
             table: The table or view with the result.
             without: Columns outside the result, such as the number of the batch.
         """
@@ -162,8 +162,8 @@ class Sink:
     ) -> Sink:
         """Return a sink whose target is the URL of a separate schema in a PostgreSQL database.
 
-        The schema is created before each query, and dropped after it. A connection to the target finds only the tables
-        of that schema by their unqualified names.
+        The check creates the schema before each query, and drops the schema after the query. A connection to the target
+        finds only the tables of that schema by their unqualified names.
 
         Args:
             start: Starts the query; see `Sink`.
@@ -191,8 +191,8 @@ class Sink:
     ) -> Sink:
         """Return a sink whose target is a Kafka topic on a broker of this process: "127.0.0.1:9092/topic".
 
-        The broker is started for the first query. Each query gets a new topic, which is deleted afterwards. The result
-        consists of the records for a reader with the isolation level `read_committed`.
+        The check starts the broker for the first query. Each query gets a new topic, which is deleted afterwards. The
+        result consists of the records for a reader with the isolation level `read_committed`.
 
         Args:
             start: Starts the query; see `Sink`.

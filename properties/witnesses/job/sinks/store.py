@@ -1,4 +1,4 @@
-"""The target of a sink: separate for each query, and read at the end."""
+"""The target of a sink: each query has a separate target, which the check reads at the end."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class SinkStore(ABC):
         for column in [*self.without, *(types.names if types is not None else ())]:
             if column not in rows[0] and not (column not in self.without and self.leaves_nulls_out):
                 raise BadInput(
-                    f"{self.name}: there is no column {column!r}, but {', '.join(map(repr, rows[0]))}: name these in "
-                    "schema= and without="
+                    f"{self.name}: the target has no column {column!r}, but has {', '.join(map(repr, rows[0]))}: name "
+                    "only its columns in schema= and without="
                 )
         if types is not None:
             rows = with_types(rows, types, self.name)

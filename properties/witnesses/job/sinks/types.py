@@ -44,8 +44,9 @@ def with_types(rows: Sequence[Row], schema: pa.Schema, where: str) -> list[Row]:
                 made[field.name] = of_type(value, field.type)
             except (ArithmeticError, LookupError, TypeError, ValueError):
                 raise BadInput(
-                    f"{where}: the column {field.name!r} has {short(value)}, which is no {field.type} as the schema "
-                    "says: let the job write it as such, or give the column another type, or none"
+                    f"{where}: the column {field.name!r} has {short(value)}, which isn't of the schema's type "
+                    f"{field.type}: let the job write values of this type, or change or omit the column's type in "
+                    "schema="
                 ) from None
         typed.append(made)
     return typed
@@ -106,7 +107,7 @@ def _integer(value: Any, kind: pa.DataType) -> Any:
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise ValueError(value)
-    return value  # a fraction stays as it is for the comparison
+    return value  # the comparison shows a fraction
 
 
 def _float(value: Any, kind: pa.DataType) -> float:

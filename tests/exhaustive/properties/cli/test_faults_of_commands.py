@@ -83,7 +83,7 @@ FAULTS = [
     Fault(
         "the working directory is gone",
         CHECK,
-        "error: the working directory is gone .+: change to one that is there",
+        "error: the working directory no longer exists .+: change to an existing",
         shell='mkdir ../gone && cd ../gone && rmdir ../gone && exec "$@"',
     ),
     # Files that are none, or never end, or have another format.

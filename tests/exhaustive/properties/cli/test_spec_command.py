@@ -343,7 +343,7 @@ def test_nothing_is_drawn_without_a_counterexample(clock: Path, command: Command
     tlc(result())
     said = command("check", "Clock", "--chart", "noon.svg")
     assert said.code == 3
-    assert "noon.svg: not written, for Clock has no counterexample" in said.err
+    assert "noon.svg: not written, because Clock has no counterexample" in said.err
     assert not (clock / "noon.svg").exists()
 
 
@@ -351,12 +351,12 @@ def test_nothing_is_drawn_without_a_counterexample(clock: Path, command: Command
     ("arguments", "message"),
     [
         (["check", "Clok"], "no model is called 'Clok': did you mean Clock"),
-        (["check", "--constant", "Hours=1"], "--constant is of one model: name it"),
-        (["check", "--chart", "a.svg"], "--chart is of one model: name it"),
+        (["check", "--constant", "Hours=1"], "--constant is for a single model: name the model"),
+        (["check", "--chart", "a.svg"], "--chart is for a single model: name the model"),
         (["check", "Clock", "--constant", "Hours"], "--constant Hours: not NAME=VALUE"),
         (["check", "Clock", "--constant", "Hours=<<1"], "--constant Hours=<<1: "),
         (["check", "Clock", "--config", "Clock.cfg"], "--config goes with a .tla file of your own"),
-        (["check", "--config", "Clock.cfg"], "--config is of a .tla file of your own: name it"),
+        (["check", "--config", "Clock.cfg"], "--config is for a .tla file of your own: name the file"),
         (["check", "Clock", "--no-deadlock"], "--no-deadlock goes with a .tla file of your own"),
         (["check", "Clock.cfg"], "name the .tla file, and this one with --config"),
         (["check", "Nowhere.tla"], "Nowhere.tla: no such file"),

@@ -123,7 +123,7 @@ def test_a_test_is_run_with_its_fixtures(jobs: Any) -> None:
         ("check_job", 9, 7),
         ("invariants", 9, 7),
     ]
-    with pytest.raises(BadInput, match="test_visits is a test, which says all itself: leave out --input"):
+    with pytest.raises(BadInput, match="test_visits is a test, and sets its own options: leave out --input"):
         check_one_job("shop_jobs:test_visits", JobOptions((COLUMNS,)), 0, Path())
 
 
@@ -183,7 +183,7 @@ def test_the_command_takes_a_job_and_refuses_what_is_of_operators(jobs: Any) -> 
     done = invoke(["check", "shop_jobs:visits", "--input", COLUMNS, "--histories", "40"])
     assert (done.exit_code, jobs[0][2]["histories"]) == (0, 40)
     for arguments, message in {
-        ("shop_jobs:visits", "session_windows"): "is a job: check it alone",
+        ("shop_jobs:visits", "session_windows"): "is a job: check each job in a separate",
         ("shop_jobs:visits", "--mutant", "x"): "--mutant is for operators",
         ("session_windows", "--key", "user"): "--key is for a job of your own",
         ("--expect", "batch"): "--expect is for a job of your own",
@@ -235,7 +235,7 @@ def test_one_job_is_an_upgrade_from_another_pyspark(jobs: Any) -> None:
     assert (name, options["from_pyspark"]) == ("upgrade", "3.5")
     assert old is new
     refused = invoke(["upgrade", "shop_jobs:visits", *inputs])
-    assert "shop_jobs:visits alone is no upgrade: name its new version too, or the PySpark" in str(refused.exception)
+    assert "shop_jobs:visits alone is no upgrade: also name the new version" in str(refused.exception)
     refused = invoke(["upgrade", "shop_jobs:visits", *inputs, "--from-pyspark", "99.1"])
     assert "can't continue from the checkpoint of a newer Spark" in str(refused.exception)
 
@@ -262,8 +262,8 @@ def test_a_run_in_production_is_judged_as_the_command_says(jobs: Any) -> None:
     assert judge("--output", "shop_jobs:visits").exit_code == 0
     assert (jobs[0][2]["output"].__name__, jobs[0][2]["expect"]) == ("visits", None)
     for words, says in {
-        ("--output", "out", "--read", "events"): "write it as name=format",
-        ("--output", "out", "--out-of-order", "1 minute"): "--out-of-order is for histories that are drawn",
+        ("--output", "out", "--read", "events"): "write name=format",
+        ("--output", "out", "--out-of-order", "1 minute"): "--out-of-order is for drawn histories",
     }.items():
         assert says in str(judge(*words).exception)
 
@@ -282,10 +282,10 @@ def test_operators_are_no_job() -> None:
 
 def test_a_folder_is_refused_with_its_scripts(tmp_path: Path) -> None:
     (tmp_path / "jobs").mkdir()
-    with pytest.raises(BadInput, match=r"is a folder, and no file .py or .ipynb in it has a writeStream"):
+    with pytest.raises(BadInput, match=r"is a folder without a .py or .ipynb file that contains writeStream"):
         job_among([str(tmp_path)], {})
     (tmp_path / "notes.txt").write_text("no job")
-    with pytest.raises(BadInput, match=r"notes.txt is no script: give a file that ends in .py, .ipynb, "):
+    with pytest.raises(BadInput, match=r"notes.txt isn't a script: give a file that ends in .py, .ipynb, "):
         job_among([str(tmp_path / "notes.txt")], {})
     (tmp_path / "jobs" / "helper.py").write_text("import pyspark\n", encoding="utf-8")
     (tmp_path / "jobs" / "visits.py").write_text("visits.writeStream.start()\n", encoding="utf-8")
@@ -388,5 +388,5 @@ def test_static_tables_are_files(tmp_path: Path) -> None:
 
 
 def test_a_job_without_inputs_is_told_how_to_say_them(jobs: Any) -> None:
-    with pytest.raises(BadInput, match="visits has no input: say its columns"):
+    with pytest.raises(BadInput, match="visits has no input: give the columns"):
         check_one_job("shop_jobs:visits", JobOptions(), 0, Path())

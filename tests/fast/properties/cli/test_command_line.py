@@ -163,7 +163,7 @@ def test_a_saved_counterexample_is_run_as_it_is(command: Command, history: Writi
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        pytest.param({"h1": DESIGN, "other/h1": DESIGN}, "two histories are called 'h1': rename one", id="one name"),
+        pytest.param({"h1": DESIGN, "other/h1": DESIGN}, "two histories have the name 'h1': rename one", id="one name"),
         pytest.param(
             {"gone": None}, "{folder}/gone.jsonl: can't be read (No such file or directory): check the path", id="gone"
         ),
@@ -181,7 +181,7 @@ def test_files_that_cannot_all_be_run_are_refused_together(
 
 
 def test_a_folder_without_histories_is_refused(command: Command, tmp_path: Path) -> None:
-    refused(command("run", tmp_path), "a folder without history files: they end in .jsonl")
+    refused(command("run", tmp_path), "the folder has no history files, which end in .jsonl")
 
 
 @pytest.mark.parametrize(
@@ -198,8 +198,8 @@ def test_a_folder_without_histories_is_refused(command: Command, tmp_path: Path)
             ("check", "--mutant", "gap_exclusive", "--only", "reference"),
             ("--mutant gap_exclusive runs on Spark", "leave"),
         ),
-        (("check", "--law", "restrt"), ("--law restrt: this check asks no such law, but ", "restart")),
-        (("check", "--law", "restart", "--only", "reference"), ("--law restart", "but fold is meaning, duckdb")),
+        (("check", "--law", "restrt"), ("--law restrt: this check has no such law, but has ", "restart")),
+        (("check", "--law", "restart", "--only", "reference"), ("--law restart", "but has fold is meaning, duckdb")),
         (("check", "--law", "order", "module:job"), ("--law is for operators",)),
         (("spec", "races", "--answered"), ("--answered changes the inner join of Kafka's code: give --on kafka",)),
         (("mutants",), ("Missing argument 'OPERATOR|MODULE:JOB'",)),
@@ -211,7 +211,7 @@ def test_a_folder_without_histories_is_refused(command: Command, tmp_path: Path)
         (("broker-races", "--bootstrap", "here"), ("--bootstrap 'here' isn't an address: ",)),
         (
             ("broker-races", "--client-config", "x"),
-            ("--client-config is for a cluster that runs already: name it by --bootstrap too",),
+            ("--client-config is for an existing cluster: name the cluster with --bootstrap",),
         ),
         (("divergences", "nope"), ("unknown divergence 'nope': use one of session-forgotten-early, ",)),
         (
@@ -289,7 +289,7 @@ def test_what_is_recorded_is_checked_against_the_reference(command: Command, tmp
     assert (recorded.code, recorded.out) == (0, "6 histories recorded on reference, seed 0.\n")
     checked = command("regress", "check", tmp_path)
     assert checked.code == 0
-    assert checked.out == "conforms: 6 recorded histories, 0 of them answered otherwise by reference.\n"
+    assert checked.out == "conforms: 6 recorded histories; reference answers 0 of them differently.\n"
 
 
 def test_a_recording_with_another_seed_replaces_none_unless_it_is_forced(command: Command, tmp_path: Path) -> None:
@@ -492,7 +492,7 @@ def test_compare_refuses_a_file_whose_columns_are_not_named(command: Command, ev
     named = {"--key": "k", "--timestamp": "t"}
     del named[missing]
     said = command("compare", "session_windows", "--data", events, *next(iter(named.items())))
-    refused(said, f"{missing} is missing: name the column of {events} that it is")
+    refused(said, f"{missing} is missing: give the name of a column of {events}")
 
 
 # check: its verdicts, and what Ctrl-C leaves.
@@ -673,8 +673,8 @@ def test_a_round_is_finished_when_the_minutes_are_over_before(
     assert said.code == 0
     assert said.err == (
         "session_windows: the reference\na step\n"
-        "the 0.5 minutes were over before each law was asked of each operator once; that was finished, "
-        "and took 1.5 minutes\n"
+        "the 0.5 minutes were over before every law had checked every operator once; the first round "
+        "still ended, after 1.5 minutes\n"
     )
     assert said.out.endswith("session_windows, on Spark: conforms — 1 history, seed 0.\n")
 
@@ -703,12 +703,12 @@ def test_a_check_is_refused_on_a_machine_that_is_too_small_for_spark(
     monkeypatch.setattr(resources, "free_memory", lambda root: 0.5)
     refused(
         command("check", "session_windows", "--findings", tmp_path),
-        "too small a machine: this machine has 0.5 GB of memory left, but Spark needs at least 1.0 GB",
+        "error: this machine has 0.5 GB of memory left, but Spark needs at least 1.0 GB",
         "`--only reference` needs no Spark",
     )
     assert command("check", "session_windows", "--findings", tmp_path, "--only", "reference").code == 0
     of_job = command("check", "shop.visits:visits", "--input", "user string, at timestamp")
-    refused(of_job, "too small a machine: this machine has 0.5 GB of memory left", "or use a machine")
+    refused(of_job, "error: this machine has 0.5 GB of memory left", "or use a machine")
     assert "--only" not in of_job.err
 
 

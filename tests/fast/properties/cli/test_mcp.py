@@ -103,7 +103,7 @@ def test_counterexample_has_the_history_as_rows(saved: str) -> None:
 def test_a_folder_without_a_counterexample_is_an_error_with_the_remedy(tool: str, tmp_path: Path) -> None:
     done = called(tool, path=str(tmp_path))
     assert done.is_error
-    wanted = f"{tmp_path}: no counterexample is saved there: give the path that a check names"
+    wanted = f"{tmp_path}: the folder contains no counterexample: give a path that a check prints"
     assert done.content[0].text == f"Error executing tool {tool}: {wanted}"
 
 

@@ -53,13 +53,13 @@ def test_a_doubled_cell_has_its_smallest_history_its_cause_and_its_command(
     assert "Spark runs the batch again" in said.out
     assert "https://spark.apache.org" in said.out
     assert "  streamproof sinks append --fault repeated-batch\n" in said.out
-    assert "1 of 1 cells were played, 1 by hand and by a real death: 1 agree, 0 differ." in said.out
+    assert "1 of 1 cells were played, 1 of them with a simulated and a real fault: 1 agree, 0 differ." in said.out
 
 
 def test_a_broken_promise_exits_1_and_no_played_cell_2(sinks: Command, played: Callable[[Found], None]) -> None:
     played(lambda sink, fault: (DOUBLED, None))
     broken = sinks("overwrite", "append", "--fault", "repeated-batch")
-    assert (broken.code, "1 break what a document promises" in broken.out) == (1, True)
+    assert (broken.code, "1 break a documented promise" in broken.out) == (1, True)
     played(lambda sink, fault: (None, PlayedFault(unmet="no process can be traced")))
     nothing = sinks("overwrite", "--fault", "repeated-batch")
     assert nothing.code == 2
@@ -176,7 +176,7 @@ def test_a_folder_with_files_is_refused_and_left_as_it_is(sinks: Command, tmp_pa
     (tmp_path / "ledger").write_text("mine")
     said = sinks("append", "--folder", tmp_path)
     assert said.code == 3
-    assert "nothing is written beside files that are there" in said.err
+    assert "nothing is written next to existing files" in said.err
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("ledger", "mine")]
 
 

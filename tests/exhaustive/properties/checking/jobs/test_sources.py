@@ -114,7 +114,7 @@ def test_a_watermark_that_is_too_short_is_found_behind_a_payload() -> None:
 @pytest.mark.parametrize(
     ("time_format", "at", "failure", "said"),
     [
-        ("ms", "timestamp_seconds(ts)", BadInput, "'ts' of clicks for another time than the Input means"),
+        ("ms", "timestamp_seconds(ts)", BadInput, "'ts' of clicks as another time than the Input declares"),
         ("s", "timestamp_millis(ts)", Violated, "expects no such row"),
         ("ms", "timestamp_millis(ts) - interval 1 hour", Violated, "violated: in batch"),
     ],

@@ -159,7 +159,7 @@ def test_a_value_has_the_type_of_its_column(given: Any, kind: str, value: Any) -
 )
 def test_what_is_not_of_its_type_is_refused(given: Any, kind: str, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps({"x": given}))
-    with pytest.raises(BadInput, match=r"Sink.json: the column 'x' has .*, which is no .* as the schema says"):
+    with pytest.raises(BadInput, match=r"Sink.json: the column 'x' has .*, which isn't of the schema's type"):
         Sink.json(job, schema=f"x {kind}").read(str(tmp_path))
 
 
@@ -181,8 +181,12 @@ def with_tables(folder: Path) -> None:
         (lambda: Sink.duckdb(job, table="total"), "result.duckdb", "Sink.duckdb: there is no table 'total', but 'tot"),
         (lambda: Sink.sqlite(job, table="t"), "result.json", "Sink.sqlite can't read the table 't': file is not a"),
         (lambda: Sink.duckdb(job, table="t"), "result.text", "Sink.duckdb can't read the table 't': .*not a valid"),
-        (lambda: Sink.duckdb(job, table="totals", without=["m"]), "result.duckdb", "there is no column 'm', but 'n'"),
-        (lambda: Sink.sqlite(job, table="totals", schema="m int"), "result.sqlite", "no column 'm', but 'n'"),
+        (
+            lambda: Sink.duckdb(job, table="totals", without=["m"]),
+            "result.duckdb",
+            "no column 'm', but has 'n'",
+        ),
+        (lambda: Sink.sqlite(job, table="totals", schema="m int"), "result.sqlite", "no column 'm', but has 'n'"),
         (lambda: Sink.parquet(job), "result.parquet", "isn't parquet: .*: write nothing else below the target"),
         (lambda: Sink.json(job), "result.json", r"result.json, line 2, has '\[1\]': write each row as a JSON object"),
         (lambda: Sink.json(job, schema="n int, n int"), "", "Sink.json: the schema has the column 'n' twice"),
@@ -354,7 +358,7 @@ def test_a_table_of_iceberg_is_the_one_of_its_name_in_a_catalog_or_in_folders(
     with closing(sqlite3.connect(tmp_path / "catalog.db")) as database, database:
         database.execute("CREATE TABLE iceberg_tables (table_namespace, table_name, metadata_location)")
         database.execute("INSERT INTO iceberg_tables VALUES ('lake', 't', '/of/catalog')")
-    with pytest.raises(BadInput, match="there are several of table 't'"):
+    with pytest.raises(BadInput, match="there are several namespaces with a table 't'"):
         rows("t")
     rows("lake.t")
     assert read[-1] == "/of/catalog"
@@ -394,7 +398,7 @@ def test_a_delta_table_is_read_where_there_is_one(tmp_path: Path, monkeypatch: p
     assert (sink.read("/none"), sink.read("/there")) == ([], [{"n": 1}])
     with pytest.raises(BadInput, match="deltalake can't read the table: no log"):
         sink.read("/broken")
-    with pytest.raises(BadInput, match="there is no column 'batch', but 'n'"):
+    with pytest.raises(BadInput, match="the target has no column 'batch', but has 'n'"):
         Sink.delta(job, without=["batch"]).read("/there")
 
 
