@@ -24,7 +24,7 @@ def main() -> NoReturn:
         os._exit(COULD_NOT_RUN)
     try:
         run()
-    except KeyboardInterrupt:  # raised before the command line could handle it
+    except KeyboardInterrupt:  # raised before the command line could handle Ctrl-C
         signals.leave()
         _say("interrupted: the results so far are on disk")
         raise SystemExit(COULD_NOT_RUN) from None

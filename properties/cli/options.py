@@ -143,7 +143,7 @@ def files_of(paths: Sequence[Path], what: str) -> list[Path]:
     """Return the files in the arguments; a folder's files are its `*.jsonl` files, in order.
 
     Raises:
-        BadInput: A folder contains no such files; `what` names the files in the message.
+        BadInput: A folder contains no such files, which the message names by `what`.
     """
     files: list[Path] = []
     for path in paths:

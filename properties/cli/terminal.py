@@ -47,7 +47,7 @@ messages = _Console(stderr=True, highlight=False, emoji=False)
 
 @dataclass(frozen=True)
 class StepDisplay:
-    """Shows steps on stderr: on a terminal in a fixed place, elsewhere a line for each step.
+    """Shows steps on stderr: on a terminal in a fixed place, without a terminal as a line for each step.
 
     Attributes:
         bar: The table on a terminal: a row for the total, whose description is the step, and rows for counted parts.
@@ -58,7 +58,7 @@ class StepDisplay:
     parts: dict[str, TaskID] = field(default_factory=dict)
 
     def __call__(self, step: str) -> None:
-        """Show a step before its start."""
+        """Show a step that is about to start."""
         if self.bar is None:
             messages.out(step)
         else:

@@ -152,7 +152,7 @@ def run_options(content: Any) -> RunOptions:
     """Return the options that `RunOptions.to_json` has written.
 
     Raises:
-        BadInput: The content isn't such options; the message names the remedy.
+        BadInput: The content isn't a set of run options; the message names the remedy.
     """
     if not isinstance(content, dict) or (unknown := [name for name in content if name not in SAVED]):
         refused = repr(content) if not isinstance(content, dict) else f"an option {unknown[0]!r}"

@@ -215,7 +215,7 @@ class _Gate:
         self.progress.count(min(done, of), of)
 
     def run(self) -> None:
-        """Check, and print each report; if the check is interrupted, print the reports so far."""
+        """Run the check, and print each report; if the check is interrupted, print the reports so far."""
         from ...checking.rounds import Work
 
         self.work = Work(self.count)
@@ -285,7 +285,7 @@ class _Gate:
 def _asked_by(
     laws: Sequence[str], of_reference: Sequence[str], on_spark: Sequence[str], all_laws: bool
 ) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the operators for which these laws judge the reference, and those for which they judge Spark.
+    """Return the operators whose reference these laws judge, and the operators that these laws judge on Spark.
 
     Raises:
         BadInput: The law doesn't exist, or this check doesn't include the law.

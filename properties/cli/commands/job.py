@@ -1,4 +1,4 @@
-"""The command `check` of a user's own job: `streamproof check shop.visits:visits --input "user string, …"`."""
+"""The command `check` of a user's own job, such as `streamproof check shop.visits:visits --input "user string, …"`."""
 
 from __future__ import annotations
 
@@ -376,7 +376,7 @@ def _noted(
 
 
 def _inputs_for(name: str, job: Any, options: JobOptions) -> list[Input]:
-    """Return the given inputs of a job; none for a script, which contains them itself."""
+    """Return the given inputs of a job; none for a script, which contains its own inputs."""
     from ...witnesses.job.scripts.script import Script
 
     if isinstance(job, Script):

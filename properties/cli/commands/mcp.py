@@ -63,7 +63,7 @@ def check(
             none: its inputs are inferred.
         keys: The key columns of each input, such as ["user"]; once for all inputs, or once for each.
         expect: The expected result: `batch` (the same job as a batch), a file of SQL, or `module:name` of a rule.
-            Without it, the check tests properties of every correct job: restarts, crashes and other batches don't
+            Without `expect`, the check tests properties of every correct job: restarts, crashes and other batches don't
             change the output.
         seconds: The time limit.
 

@@ -1,4 +1,4 @@
-"""The commands of `regress`: record a witness's answers, and check against them."""
+"""The commands of `regress`: record a witness's answers, and check a witness against recorded answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `sinks`: each sink's promises, and its observed behaviour under every fault."""
+"""The command `sinks`: prints each sink's promises, and its observed behaviour under every fault."""
 
 from __future__ import annotations
 

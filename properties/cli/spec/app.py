@@ -1,4 +1,4 @@
-"""The commands of `streamproof spec`: TLA+ models, checked by TLC and replayed on the code."""
+"""The commands of `streamproof spec`, for TLA+ models that TLC checks and that are replayed on the code."""
 
 from __future__ import annotations
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import duckdb
 
 ONE_THREAD = {"threads": 1}
-"""The setting for one thread: with two, DuckDB 2.0.0 returns wrong rows for `max(…) OVER (… RANGE …)` over 100,000 rows
-in one run of twenty: a race."""
+"""The setting for one thread. With two threads, a race in DuckDB 2.0.0 returns wrong rows for `max(…) OVER (… RANGE …)`
+in one of twenty runs over 100,000 rows.
+"""
 
 
 def open_file(path: str) -> duckdb.DuckDBPyConnection:

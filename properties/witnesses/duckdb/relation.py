@@ -63,8 +63,8 @@ class Arrivals:
             definition: The reference's definition, which validates inputs and values.
 
         Raises:
-            BadInput: A record has an unknown input or an invalid value; or there is a delivery, for which DuckDB has no
-                channels; or the aggregate has no name.
+            BadInput: A record has an unknown input or an invalid value, a history delivers messages, or the aggregate
+                has no name.
         """
         options = histories[0].options
         _check_numbers(options)

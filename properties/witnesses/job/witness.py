@@ -1,4 +1,4 @@
-"""A user's job as a witness, which runs many histories in one query if they can share one."""
+"""A user's job as a witness, which runs many histories in one query if they can share a query."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EmittedBatches = list[list[Row]]
 
 
 class TablesOfKeys(UnreadableKey):
-    """A sink's query has shown the tables in which it looks up its key.
+    """A sink's query has shown the tables in which the job looks up its key.
 
     Attributes:
         keyed: The tables, each with its key column.

@@ -51,12 +51,12 @@ class KafkaDialect:
 class Builder:
     """Builds a topology from the JVM's classes and functions.
 
-    Each part shared by topologies is a method, so there are many methods.
+    Each part that topologies share is a method.
 
     Args:
         functions: Makes functions in the JVM.
         dialect: The settings of Kafka Streams for which its own defaults differ from its documents.
-        settings: The properties of Kafka Streams; by default those of a test driver.
+        settings: The properties of Kafka Streams; by default the properties of a test driver.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Builder:
         return self.template("Aggregator", "%3$s%2$s\n", 3)
 
     def without_first(self) -> Any:
-        """Return the aggregator that removes the first equal member: `replaceFirst` replaces its line with nothing."""
+        """Return the aggregator that removes the first equal member, by replacing the member's line with nothing."""
         functions = self.functions
         quoted = functions.static("java.util.regex.Pattern", "quote", "String", "String")
         line = functions.then(quoted, functions.template("(?m)^%s\n", 1))
@@ -201,7 +201,7 @@ class Builder:
         return windowed
 
     def suppressed(self, table: Any, emit: str) -> Any:
-        """Make a windowed table emit only closed windows, if it doesn't yet."""
+        """Make a windowed table emit only closed windows, unless its stream already emits only these."""
         if emit == "close" and self.dialect.suppress:
             suppressed = self.dsl.Suppressed
             return table.suppress(suppressed.untilWindowCloses(suppressed.BufferConfig.unbounded()))

@@ -43,7 +43,7 @@ class KafkaDivergence:
     """A case in which Kafka Streams differs from its documents.
 
     Attributes:
-        name: Its name in reports; its smallest history is `divergent_histories/NAME.jsonl`.
+        name: The name in reports; the file of the smallest history is `divergent_histories/NAME.jsonl`.
         operator: The operator.
         sentence: Kafka's behaviour, in one sentence.
         source: The source that describes it.
@@ -255,7 +255,7 @@ def explained(history: History, outcome: Outcome, version: str = DEFAULT) -> tup
     Args:
         history: The history.
         outcome: Kafka's outcome of the history.
-        version: The release of Kafka; it may lack divergences that it isn't known to show.
+        version: The release of Kafka; the explanation may omit divergences that the release isn't known to show.
     """
     kafka = registration_of(history.operator).kafka
     if kafka is None or kafka.observed is None:
@@ -415,7 +415,7 @@ class KafkaForeignKeyJoin(foreign_key_protocol.Protocol):
 
 
 class _KafkaLeft(foreign_key_protocol.Left):
-    """The left side; it responds itself to changes of rows without a foreign key, regardless of the shown result."""
+    """The left side, which itself responds to changes of rows without a foreign key, regardless of the shown result."""
 
     def __init__(self, join: ForeignKeyJoin, without: Collection[str]) -> None:
         super().__init__(join)

@@ -20,7 +20,7 @@ def filled(target: Any, content: Mapping[str, Any]) -> Any:
 class JavaFunctions:
     """Makes handles (`java.lang.invoke.MethodHandle`) like `MethodHandles`, with types by name.
 
-    Each method represents a Java method, so there are many.
+    Each method represents a Java method.
     """
 
     def __init__(self, gateway: Any) -> None:
@@ -36,7 +36,7 @@ class JavaFunctions:
         }
 
     def kind(self, name: str) -> Any:
-        """Return the class with a name; without a package it is of java.lang, and `Object[]` is an array."""
+        """Return the class with a name; a name without a package is in java.lang, and `Object[]` is an array."""
         if name not in self._kinds:
             full = name if "." in name else f"java.lang.{name}"
             self._kinds[name] = self.java.lang.Class.forName(f"[L{full[:-2]};" if full.endswith("[]") else full)

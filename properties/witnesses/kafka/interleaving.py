@@ -1,7 +1,7 @@
 """Play the foreign-key join under any schedule on Kafka's own processors, in a test driver whose topics are held back.
 
-The test driver forwards every message immediately, so it can't show races. The topics of subscriptions and responses
-are removed from the map of topics that the driver reads, so their messages become output, which waits here. Piping a
+The test driver forwards every message immediately, so it can't show races. The driver's map of read topics lacks the
+topics of subscriptions and responses, so that their messages become output, which waits in this process. Piping a
 message into its topic forwards it. Histories share a driver under separate keys and take their steps together, so a
 step of all histories is one round trip.
 
@@ -128,10 +128,10 @@ class HeldPlay:
         script: Chooses the next line.
         history: The history, with the operator and the options.
         is_strict: Whether a delivery from an empty route is refused; otherwise it is ignored.
-        is_watched: Whether the waiting messages are noted after each arrival.
+        is_watched: Whether to record the waiting messages after each arrival.
         keyless_waits: Whether a subscription without a key, which a left join sends for a row without a foreign key,
-            has a separate route. Otherwise it is delivered with the old key's subscription, or immediately if there is
-            none.
+            has a separate route. If not, the subscription is delivered with the old key's subscription, or immediately
+            without such a subscription.
         lines: The played lines.
         entries: The outputs.
         waiting: After each arrival, the waiting messages, if requested.

@@ -180,7 +180,7 @@ class KafkaJvm:
     """A running JVM with Kafka Streams on its class path.
 
     Attributes:
-        gateway: py4j's gateway into it.
+        gateway: py4j's gateway into the JVM.
         log: The JVM's log file.
     """
 
@@ -274,7 +274,7 @@ def start_jvm(jars: Path, name: str = "kafka", options: Sequence[str] = _JAVA_OP
 
     Args:
         jars: The folder.
-        name: The name of its log, in addition to this process's number.
+        name: The name of the JVM's log, which also contains this process's number.
         options: Java's own options.
 
     Raises:

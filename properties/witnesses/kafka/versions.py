@@ -26,7 +26,7 @@ VERSION_VARIABLE = "STREAMPROOF_KAFKA_VERSION"
 """The environment variable that names the release, without an option."""
 
 Stores: TypeAlias = Literal["in memory", "RocksDB"]
-"""The kind of stores that contain the state; RocksDB is Kafka's default."""
+"""The kind of stores that contain the state, of which RocksDB is Kafka's default."""
 
 STORES: tuple[Stores, ...] = ("in memory", "RocksDB")
 
@@ -108,8 +108,8 @@ def ignores_stream_joins(version: str) -> bool:
 def driver_settings(version: str, stores: Stores) -> dict[str, str]:
     """Return the settings of Kafka Streams in a test driver: no cache, and a kind of stores.
 
-    In 3.6 and 3.7 a foreign-key join ignores them and uses RocksDB; in 3.6 a stream-stream join does too, see
-    `ignores_stream_joins`.
+    In 3.6 and 3.7 a foreign-key join always uses RocksDB; in 3.6 a stream-stream join does, too (see
+    `ignores_stream_joins`).
     """
     if release(version) < (3, 7):
         return {**_SETTINGS, "default.dsl.store": "in_memory" if stores == "in memory" else "rocksDB"}

@@ -24,7 +24,7 @@ BROKER = Coordinates("org.apache.kafka", "kafka_2.13", DEFAULT)
 """The broker; older releases of Kafka Streams also run on it."""
 
 LOGGING = Coordinates("org.slf4j", "slf4j-simple", "1.7.36")
-"""The library that writes the broker's warnings to its log; without it they are lost."""
+"""The library that writes the broker's warnings to its log; without this library, the warnings are lost."""
 
 LOOPBACK = "127.0.0.1"
 _CLUSTER_ID = "c3RyZWFtcHJvb2Ytb24tMQ"  # 16 bytes in base64, as Kafka requires; there is no other cluster here

@@ -19,7 +19,9 @@ CLIENTS = "org.apache.kafka.clients"
 _TIMEOUT_MS = 20_000
 _POLL_MS = 50
 _BUFFERED = 16 << 20
-"""The largest number of waiting characters in the producer; with its 32 MB full, each record is awaited separately."""
+"""The largest number of waiting characters in the producer; with its buffer of 32 MB full, the producer awaits each
+record separately.
+"""
 
 
 class Sent(NamedTuple):
@@ -152,12 +154,13 @@ class Clients:
         with explaining(self.cluster):
             self.admin.createTopics(self._list(topics)).all().get()
             for name in names:
-                self._producer.partitionsFor(name)  # loads the topic's metadata; otherwise each record waits for it
+                self._producer.partitionsFor(name)  # loads the topic's metadata, for which each record would wait
 
     def topics(self, prefix: str) -> list[str]:
         """Return the names of the topics that begin with a prefix."""
         with explaining(self.cluster):
-            # An array, which py4j reads by index: PySpark mistakes the exception at an iterator's end for its own.
+            # py4j reads an array by index, without an iterator, whose end raises an exception that PySpark mistakes for
+            # its own.
             return sorted(name for name in self.admin.listTopics().names().get().toArray() if name.startswith(prefix))
 
     def delete(self, topics: Collection[str], group: str) -> None:
@@ -316,7 +319,7 @@ def clients_of(cluster: Cluster | None, progress: Callable[[str], None]) -> Iter
     if cluster is None:
         broker_jars()
     with ExitStack() as stack:
-        # Two JVMs start concurrently, because each needs seconds.
+        # Two JVMs start concurrently, because each start takes seconds.
         with ThreadPoolExecutor(1) as other:
             jvm = other.submit(kafka_jvm)
             if cluster is None:

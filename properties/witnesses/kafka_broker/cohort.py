@@ -76,8 +76,8 @@ def due(
 ) -> list[Due]:
     """Return the records of a batch of a cohort, in the order of their due times.
 
-    The changes of a history keep their order, with a pause before each. Without pauses they are sent back to back. With
-    pauses, histories start one after another, because otherwise too many records would be due at once.
+    The changes of a history keep their order, with a pause before each. Without pauses, the changes are sent back to
+    back. With pauses, histories start one after another, because otherwise too many records would be due at once.
 
     Args:
         histories: The histories.
@@ -85,7 +85,7 @@ def due(
         topics: The topic of each input.
         pauses: The range of the pauses.
         generator: The random generator of the pauses.
-        first: The index of the first history, if others were played before.
+        first: The index of the first history, if other histories were played before.
     """
     found = []
     batched = [record_batches(history) for history in histories]
@@ -147,7 +147,7 @@ def play(
 
 
 def stamped(records: Sequence[Due], start: int) -> list[Due]:
-    """Return records whose timestamps (ms) count them, from `start` on."""
+    """Return records with consecutive timestamps (ms), from `start` on."""
     return [Due(at, sent._replace(timestamp=stamp)) for stamp, (at, sent) in enumerate(records, start)]
 
 

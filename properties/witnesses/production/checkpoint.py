@@ -1,4 +1,4 @@
-"""The checkpoint of a streaming query: its committed micro-batches, and the end of each in its sources.
+"""The checkpoint of a streaming query: its committed micro-batches, and each micro-batch's end in the sources.
 
 Sources, of Spark 3.5 to 4.3: `OffsetSeqLog` (one file per micro-batch: a version, the watermark and settings as JSON,
 then the end of each source; version 2 names the sources), `CommitLog`, `FileStreamSourceLog` (the files of each batch
@@ -50,7 +50,7 @@ class Checkpoint:
         files: Its files.
         query: The id of the query.
         batches: The committed micro-batches whose logs still exist, in order; at least one.
-        sources: The names of its sources' folders: numbers, or the sources' names.
+        sources: The names of the folders of the query's sources: numbers, or the sources' names.
         settings: The settings of the query.
         running: The id of the uncommitted micro-batch; None if there is none.
     """
@@ -69,7 +69,9 @@ class Checkpoint:
 
     @property
     def has_all_rows(self) -> bool:
-        """Return whether the checkpoint shows each batch's rows: it is complete, or has one file source with a log."""
+        """Return whether the checkpoint shows each batch's rows: the checkpoint is complete, or has one file source
+        with a log.
+        """
         end = self.batches[-1].ends.get(self.sources[0]) if len(self.sources) == 1 else None
         return self.is_whole or (isinstance(end, dict) and "logOffset" in end)
 
@@ -81,7 +83,7 @@ class Checkpoint:
             last: The source's last batch; -1 for none.
 
         Raises:
-            BadInput: The log of one of its batches is missing or unreadable.
+            BadInput: A log of the source's batches is missing or unreadable.
         """
         folder = f"sources/{source}"
         names = self.files.names(folder)
@@ -112,7 +114,8 @@ def read_checkpoint(spark: SparkSession, path: str) -> Checkpoint:
     """Read a query's checkpoint. The query may be running, because each log is written only once.
 
     Raises:
-        BadInput: It isn't a checkpoint, it is incomplete, no batch is committed, or a newer Spark wrote it.
+        BadInput: The folder isn't a checkpoint or is incomplete, no batch is committed, or a newer Spark wrote the
+            checkpoint.
     """
     files = Files(spark, path)
     committed, offsets = (numbered(files.names(log)) for log in ("commits", "offsets"))
@@ -161,7 +164,7 @@ def entries(files: Files, name: str, least: int = 0) -> list[Any]:
     Args:
         files: The files.
         name: The name of the log's file.
-        least: The smallest number of its entries.
+        least: The smallest number of entries in the log's file.
 
     Raises:
         BadInput: The file is truncated, or an entry isn't JSON.

@@ -1,8 +1,8 @@
 """The rows that a query has read from a Delta table.
 
 Source: Delta's `DeltaSource` and `DeltaSourceOffset`. An offset contains a version of the table and the index of a file
-in it. A query first reads the table's files at a version, by time and name; then the files that each later version
-adds, in the order of its log.
+in this version. A query first reads the table's files at a version, by time and name; then the files that each later
+version adds, in the order of its log.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def read_delta(place: ReadSource) -> Again:
     """Read the rows of a Delta table that each micro-batch has read.
 
     Raises:
-        BadInput: The table's location is unknown, it is another table, or files are deleted; or it uses deletion
-            vectors or column mapping.
+        BadInput: The table's location is unknown, the table is another table, files are deleted, or the table uses
+            deletion vectors or column mapping.
     """
     table = _Table(place)
     return table.rows([(number, add) for number, add in table.files() if table.takes(add)])
@@ -98,7 +98,7 @@ class _Table:
         """Return the table's metadata at the end.
 
         Raises:
-            BadInput: It is another table, or uses unsupported names or columns.
+            BadInput: The folder contains another table, or the table uses unsupported names or columns.
         """
         _, metadata = self.log.snapshot(self.log.versions[-1] if self.log.versions else 0)
         where, source = self.log.files.where(), self.place.source
@@ -123,7 +123,7 @@ class _Table:
         return metadata
 
     def takes(self, add: DeltaAction) -> bool:
-        """Return whether the query has read a file; it may exclude files by their names."""
+        """Return whether the query has read a file: the query's options may exclude files by their names."""
         return self.exclude is None or self.exclude.search(add["path"]) is None
 
     def files(self) -> Iterator[tuple[int, DeltaAction]]:
@@ -161,7 +161,7 @@ class _Table:
         """Return the files that the query reads from a version.
 
         Raises:
-            BadInput: The version deletes rows, and the query's options don't define how it continued.
+            BadInput: The version deletes rows, and the query's options don't define how the query continued.
         """
         actions = self.log.actions(version)
         added, removed = (changing(actions, kind) for kind in ("add", "remove"))

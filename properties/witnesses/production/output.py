@@ -60,7 +60,7 @@ def read_output(
         schema: The columns of the job's result, for formats without types; None if unknown.
 
     Raises:
-        BadInput: It is neither a folder of Spark's file sink nor a Delta table, or is unreadable.
+        BadInput: The target is neither a folder of Spark's file sink nor a Delta table, or is unreadable.
     """
     if not isinstance(target, str):
         table = rows_of(called(target, [spark], []))
@@ -117,8 +117,8 @@ def _of_sink(files: Files, checkpoint: Checkpoint) -> tuple[dict[str, int | None
 def _of_delta(files: Files, query: str) -> dict[str, int | None] | None:
     """Return the files that a query has appended to a Delta table, with their batches; None if the log lacks them.
 
-    The log doesn't contain them if rows were changed or deleted, others wrote to the table, or the log's beginning was
-    deleted.
+    The log lacks the files if rows were changed or deleted, other programs wrote to the table, or the log's beginning
+    was deleted.
     """
     log = DeltaLog(files)
     if not log.versions or log.versions[0] != 0:

@@ -1,4 +1,4 @@
-"""Reading the rows of a source again, in the order in which the query has read them."""
+"""Reads the rows of a source again, in the order in which the query has read them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class ReadSource:
-    """A source of a query, with the place and the way to read it again.
+    """A source of a query, with its folder in the checkpoint, and the options of a second read.
 
     Attributes:
         spark: The session.

@@ -37,8 +37,8 @@ class StoredState(NamedTuple):
     """The stored state of a key.
 
     Attributes:
-        key: The key, or its first part if it has several.
-        fields: The fields that its logic has packed; for an operator in stages, the fields of one stage.
+        key: The key, or the first part of a key with several parts.
+        fields: The fields that the key's logic has packed; for an operator in stages, the fields of one stage.
     """
 
     key: str

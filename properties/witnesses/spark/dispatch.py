@@ -11,7 +11,7 @@ from ....spark_impl.runtime.processor import Hop, KeyedProcessor
 from ...registration.shared import FAILED
 
 ROWS = "rows"
-"""The input of a shared query; a value contains its own input before it."""
+"""The input of a shared query; each value begins with the value's own input."""
 NOBODY = -1
 """The history number of a row that only moves the clock."""
 

@@ -1,6 +1,6 @@
 """The runner of all queries: it runs a streaming query over prepared micro-batches, in a separate folder.
 
-Each micro-batch is one parquet file per input, so we decide the cuts.
+Each micro-batch is one parquet file per input, so that the check decides the cuts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Tables: TypeAlias = Mapping[str, pa.Table]
 OfBatch: TypeAlias = "Callable[[DataFrame, int], None]"
 """The function of `foreachBatch`."""
 PlaceOf: TypeAlias = Callable[[int], tuple[int, bool]]
-"""A function from a micro-batch of the query to its batch, and whether it contains the batch's rows."""
+"""A function from a micro-batch of the query to its batch, and to whether the micro-batch contains the batch's rows."""
 
 
 NO_LIMIT = threading.TIMEOUT_MAX
@@ -109,7 +109,7 @@ class PreparedQuery(ABC):
         deaths: The planned crashes, and the number of crashes so far.
         available: The number of micro-batches whose files are available to it.
         refused: For a refusal by Spark: the message before the reason, and the remedies by a pattern in the reason.
-        seconds: The timeout of its declaration, and of each run.
+        seconds: The timeout of the query's declaration, and of each run.
     """
 
     refused: ClassVar[tuple[str, Mapping[str, str]]]
@@ -214,7 +214,7 @@ def wait(query: StreamingQuery, seconds: float, callbacks: Callbacks) -> None:
     Args:
         query: The query.
         seconds: The timeout.
-        callbacks: The connections through which it calls Python functions.
+        callbacks: The connections through which the query calls Python functions.
 
     Raises:
         TookTooLong: The query exceeded the timeout, and was stopped.

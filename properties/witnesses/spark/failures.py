@@ -1,4 +1,6 @@
-"""Explain a query's failure in one sentence: Spark refuses it, it fails, or the machine is too busy."""
+"""Explain in one sentence why a query has no result: Spark refuses the query, the query fails, or the machine is too
+busy.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class MachineTooBusy(StreamproofError):
 
 
 class WorkerLost(QueryFailed):
-    """A Python worker ended without an exception; Spark runs such a task four times on a cluster, and once locally."""
+    """A Python worker ended without an exception; Spark runs the worker's task four times on a cluster, and once
+    locally.
+    """
 
 
 class PlannedCrash(Exception):

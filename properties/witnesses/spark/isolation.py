@@ -1,4 +1,5 @@
-"""Isolate definitions that crash a shared query, for example by ending the worker, so that others get results.
+"""Isolate definitions that crash a shared query, for example by ending the worker, so that other definitions get
+results.
 
 A logic that raises doesn't crash the query, which reports the error as the history's output.
 """
@@ -14,15 +15,15 @@ Found = TypeVar("Found")
 Isolated: TypeAlias = list[tuple[list[int], Found | QueryFailed]]
 
 MOST = 3
-"""The largest number of definitions that fail alone; if more fail, the cause is elsewhere."""
+"""The largest number of definitions that fail alone; if more definitions fail, the definitions aren't the cause."""
 
 
 def isolated(
     definitions: Sequence[Sequence[int]], run: Callable[[list[int]], Found], *, others_ran: bool = False
 ) -> Isolated[Found]:
-    """Run all together; if that fails, run each half, and so on, until failing definitions are alone.
+    """Run all definitions together; if the run fails, run each half, and so on, until failing definitions are alone.
 
-    A definition that fails alone is run once more, because another cause may have ended its worker.
+    A definition that fails alone runs once more, because another cause may have ended its worker.
 
     Args:
         definitions: The numbers of each definition's histories.

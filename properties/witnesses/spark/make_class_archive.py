@@ -1,8 +1,8 @@
 """Create Java's archive of the classes that Spark loads, with a query like a check's query.
 
 `python -m streamproof.properties.witnesses.spark.make_class_archive` creates the archive for this Python's PySpark, as
-`make test` does. It takes 70 CPU seconds once, which pays off at the tenth start, and 190 MB beside the installed
-packages.
+`make test` does. The creation takes 70 CPU seconds once, which pays off at the tenth start, and 190 MB beside the
+installed packages.
 """
 
 from __future__ import annotations

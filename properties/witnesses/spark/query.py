@@ -114,7 +114,7 @@ class OperatorQuery(PreparedQuery):
 
     Attributes:
         output: Its output.
-        tables: Its output in each micro-batch.
+        tables: The query's output in each micro-batch.
         build: A function from the streaming input to the streaming result.
         stepwise: Whether it gets one batch at a time.
     """
@@ -173,7 +173,7 @@ class OperatorQuery(PreparedQuery):
 
     @property
     def stages(self) -> int:
-        """The number of its stateful operators."""
+        """The number of the query's stateful operators."""
         return sum(path.name.isdigit() for path in (self.checkpoint / "state").glob("*"))
 
     def stored(self, stage: int) -> list[dict[str, Any]]:
@@ -204,7 +204,9 @@ class OperatorQuery(PreparedQuery):
         return {path.name for path in (self.checkpoint / "commits").glob("[0-9]*")}
 
     def place(self, batch_id: int) -> tuple[int, bool]:
-        """Return the newest file that a micro-batch of the query has read, and whether it belongs to the batch."""
+        """Return the newest file that a micro-batch of the query has read, and whether the file belongs to the
+        micro-batch.
+        """
 
         def offset(number: int) -> int:
             if number < 0:

@@ -68,7 +68,8 @@ _SETTINGS: dict[str, str] = {
     "spark.log.level": "ERROR",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.driver.extraJavaOptions": JAVA_OPTIONS,
-    # The default manager runs a chmod process for each new file; without it a short query is a fifth faster.
+    # Spark's default checkpoint manager runs a chmod process for each new file; another manager makes a short query a
+    # fifth faster.
     "spark.sql.streaming.checkpointFileManagerClass": checkpoint_file_manager(),
 }
 # The host's name may not resolve, and the driver of a local session needs no other address.
@@ -146,8 +147,8 @@ def spark_session(
         BadInput: An argument is out of range, or Spark Connect is requested but not available, or the running session
             has another state store provider than RocksDB or another master than requested.
         OSError: The temporary directory isn't writable.
-        StreamproofError: The cluster can't be reached, or has no suitable worker. This is reported after 5 s if no
-            master listens, after 90 s if no worker is free.
+        StreamproofError: The cluster can't be reached, or has no suitable worker. The error comes after 5 s if no
+            master listens, and after 90 s if no worker is free.
     """
     require_packages()
     if connect.is_asked():
@@ -163,7 +164,7 @@ def spark_session(
 
 
 def session_of_jobs(**arguments: Any) -> SparkSession:
-    """Return the session that jobs under test see: `spark_session`, or over Connect the client of its server.
+    """Return the session that jobs under test see, which is `spark_session` or, over Connect, the client of its server.
 
     Args:
         arguments: As `spark_session`.
@@ -250,7 +251,8 @@ def use_own_session(number: int, partitions: int | None = None) -> None:
 
     Args:
         number: The session's number; concurrent threads have different numbers.
-        partitions: The number of shuffle partitions of its queries, unless it is set, or there is a cluster.
+        partitions: The number of shuffle partitions of the session's queries, unless the number is set, or there is a
+            cluster.
     """
     _of_thread.number, _of_thread.partitions, _of_thread.lock = number, partitions, threading.RLock()
 
@@ -269,7 +271,7 @@ def session_for_query(settings: Mapping[str, str], *, any_provider: bool = False
         any_provider: As `spark_session`.
 
     Raises:
-        BadInput: Spark refuses a setting, or it has no effect on a running session.
+        BadInput: Spark refuses a setting, or the setting has no effect on a running session.
     """
     with connect.without():
         spark = spark_session(any_provider=any_provider)
@@ -290,7 +292,7 @@ def with_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[
     """Change settings of a session in the block.
 
     Raises:
-        BadInput: Spark refuses a setting, or it has no effect on a running session.
+        BadInput: Spark refuses a setting, or the setting has no effect on a running session.
     """
     before: dict[str, str | None] = {}
     try:
@@ -468,7 +470,7 @@ def _running_session() -> SparkSession | None:
         return None
     if _session is not None and _session.sparkContext is SparkContext._active_spark_context:
         return _session
-    # The caller's session; on a bare SparkContext it is created here, with the caller's settings.
+    # On a bare SparkContext, this line creates the caller's session, with the caller's settings.
     return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
 
 
@@ -507,7 +509,7 @@ def _started(settings: Mapping[str, str], java: JavaHome, log: Path) -> SparkSes
             context = SparkContext(conf=conf, gateway=gateway)
         # py4j's server would print a traceback of a broken connection; the caller of the JVM reports its end.
         vars(context._accumulatorServer)["handle_error"] = lambda request, client_address: None
-        # A context that no master accepted is returned stopped, and this call shows it.
+        # A context that no master accepted is returned stopped, which this call reports.
         return SparkSession.builder.getOrCreate()
 
 
@@ -525,7 +527,7 @@ def _why_not_started(java: JavaHome, log: Path) -> str:
 
 @contextlib.contextmanager
 def _reported_refusal(master: str, log: Path) -> Iterator[None]:
-    """Explain in one sentence why Spark has no context for us; a master's refusal leaves a long Java trace."""
+    """Explain in one sentence why Spark started no context; a master's refusal leaves a long Java trace."""
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
     from pyspark.errors import PySparkException
@@ -549,7 +551,7 @@ def _reported_refusal(master: str, log: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _interrupts_kept() -> Iterator[None]:
-    """Keep this process's handler of Ctrl-C: PySpark's handler calls the JVM in the middle of another call to it."""
+    """Keep this process's handler of Ctrl-C, because PySpark's handler calls the JVM in the middle of another call."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

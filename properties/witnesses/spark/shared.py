@@ -1,7 +1,7 @@
 """Run histories of any operators, options and mutants together: without stages in one query, with stages in another.
 
-They run in the production runtime (`spark_impl.runtime.keyed`), under keys that begin with a history's number. Values
-are sent as binaries, because they have many types; columns of other types need separate queries.
+Histories run in the production runtime (`spark_impl.runtime.keyed`), under keys that begin with a history's number. A
+shared query sends values as binaries, because they have many types; columns of other types need separate queries.
 """
 
 from __future__ import annotations
@@ -120,7 +120,9 @@ class Play:
 
 
 def can_share(history: History) -> bool:
-    """Return whether a history can run in a shared query: its operator declares one, and its delivery isn't manual."""
+    """Return whether a history can run in a shared query: its operator supports shared queries, and its delivery isn't
+    manual.
+    """
     binding = registration_of(history.operator).spark
     return binding is not None and binding.shared is not None and not history.has_schedule
 
@@ -324,7 +326,7 @@ def _columns(rows: list[tuple[Any, ...]]) -> list[pa.Array]:
 
 
 def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> Answers:
-    """Return each history's own output; its keys were in `groups` groups."""
+    """Return each history's own output, from keys in `groups` groups."""
     changes: list[list[tuple[int, SharedOutput]]] = [[] for _ in plays]
     # Orders count over all histories; a cause is the number of the record in its own history.
     firsts = list(accumulate((len(play.history.records) for play in plays), initial=0))
@@ -366,7 +368,7 @@ def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> Answers:
 
 
 def changes_in(table: pa.Table) -> Iterator[SharedOutput]:
-    """List the changes that a shared query wrote in a batch, each group's in order."""
+    """List the changes that a shared query wrote in a batch, with the changes of each group in order."""
     import msgspec
 
     decode = msgspec.msgpack.Decoder().decode

@@ -64,9 +64,9 @@ def play_staged(
 
     Args:
         histories: The histories; their options may differ. A history with a null key is played alone.
-        logics: The logic of each history's stages, if it isn't the operator's own: mutants.
+        logics: The logic of each history's stages, such as a mutant's; by default the operator's own logic.
         strict: Whether a delivery from an empty route is refused. Mutants may send other messages than a history names;
-            then such a delivery is ignored.
+            the witness then ignores the delivery.
 
     Raises:
         BadInput: A history delivers from a route without waiting messages.

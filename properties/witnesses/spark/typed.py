@@ -286,7 +286,7 @@ class TypedSparkWitness:
         return of_text, stores
 
     def _rows(self, typed: Typed, definition: Any, batch: int, table: pa.Table) -> list[list[_Row]]:
-        """Return the rows of a batch for each history, each key's in order."""
+        """Return the rows of a batch for each history, with each key's rows in order."""
         binding = binding_of(typed.cohort.operator)
         windows_too = getattr(definition, "unit", None) != "tuple"
         in_order = sorted(range(table.num_rows), key=table.column("ordinal").to_pylist().__getitem__)

@@ -45,7 +45,7 @@ class QueryWitness(Witness):
 
     Attributes:
         stepwise: Whether the query gets one batch at a time.
-        knows_dropped: Whether its entries include the dropped records.
+        knows_dropped: Whether the witness's entries include the dropped records.
         logic: The logic that replaces the operator's own, for an operator of ours.
         mutant: The name of the mutant `logic`, if it is a mutant.
     """
@@ -283,7 +283,7 @@ def binding_of(operator: str) -> Binding:
     """Return the binding of the operator in `spark_impl`.
 
     Raises:
-        BadInput: There is no such operator.
+        BadInput: The operator is unknown, or has no Spark implementation.
     """
     binding = registration_of(operator).spark
     if binding is None:
@@ -295,7 +295,7 @@ def native_of(operator: str) -> Native:
     """Return the binding of Spark's own operator.
 
     Raises:
-        BadInput: Spark has no such operator.
+        BadInput: Spark has no operator with the same meaning.
     """
     native = registration_of(operator).native
     if native is None:

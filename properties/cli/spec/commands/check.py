@@ -1,4 +1,4 @@
-"""The command `spec check`: models checked by TLC, each against its expected result."""
+"""The command `spec check`: checks models with TLC, each against its expected result."""
 
 from __future__ import annotations
 

@@ -52,9 +52,9 @@ def prove_specifications(
     """Prove by induction, with z3, that a specification holds for any number of keys, changes and messages.
 
     If one proof is named, every condition is printed. A condition that isn't kept has a counterexample: a step from a
-    state that the invariant allows to a state that it doesn't. TLC tests whether it can reach the first state. A proof
-    that should fail ends with its first counterexample, and is a violation if it succeeds. If z3 finds no answer in
-    time, the proof is inconclusive: exit 2.
+    state that the invariant allows to a state that the invariant forbids. TLC tests whether it can reach the first
+    state. A proof that should fail ends with its first counterexample, and is a violation if it succeeds. If z3 finds
+    no answer in time, the proof is inconclusive: exit 2.
     """
     from .....specs.proofs.entries import FILE, find_proofs
 
@@ -99,7 +99,7 @@ def _proved(
         if len(entries) == 1:
             yield (entries[0], *_timed(entries[0], tools, milliseconds, shown=True))
             return
-        # A process for each proof: the solver uses one core, and facts kept from one proof slow the next proof.
+        # Each proof has its own process: the solver uses one core, and facts kept from one proof slow the next proof.
         with (
             steps() as progress,
             ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool,

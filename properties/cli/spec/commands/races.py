@@ -85,7 +85,7 @@ def _table(found: list[Raced], every: bool) -> Table:
 
 
 def _shown(table: Mapping[Any, Any]) -> str:
-    """Return a table in the notation of the findings: `l: (a|r1, x)`."""
+    """Return a table in the notation of the findings, such as `l: (a|r1, x)`."""
     return ", ".join(f"{key}: {_pair(*pair)}" for key, pair in table.items()) or "nothing"
 
 

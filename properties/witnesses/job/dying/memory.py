@@ -24,7 +24,7 @@ MAX_OBJECTS = 50_000
 """The largest number of inspected objects."""
 _MISSING = object()
 _CODE = (FunctionType, type, ModuleType, MethodType, staticmethod, classmethod, property)
-"""Values of these types aren't restored: they are code, which mutants change."""
+"""Types of code objects, which mutants change; the check doesn't restore these objects."""
 _PLAIN = (str, bytes, int, float, complex, type(None))
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 _OF_THREADS = (threading.Condition, threading.Event, threading.Semaphore, threading.Barrier)

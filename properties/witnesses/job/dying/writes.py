@@ -136,7 +136,8 @@ def _after_a_row(function: Callable[[Iterable[Any]], Any]) -> Callable[[Iterable
     """
     message = PlannedCrash.__name__
 
-    def until_second(rows: Iterable[Any]) -> Iterator[Any]:  # nested, so that Spark sends it to the workers by value
+    # nested, so that Spark sends the function to the workers by value
+    def until_second(rows: Iterable[Any]) -> Iterator[Any]:
         for number, row in enumerate(rows):
             if number:
                 raise RuntimeError(message)

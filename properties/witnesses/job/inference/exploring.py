@@ -178,7 +178,7 @@ class Exploring(Lift):
     def _exists(self, table: str) -> bool:
         from pyspark.errors import PySparkException
 
-        catalog: Any = self.spark._jsparkSession.catalog()  # this run answers PySpark's own read
+        catalog: Any = self.spark._jsparkSession.catalog()  # the run replaces the methods of PySpark's own catalog
         try:
             return bool(catalog.tableExists(table))
         except PySparkException:  # the table's catalog is missing here

@@ -87,7 +87,7 @@ def inferred_input(
         read: The read that it answers.
         columns: The columns of the source.
         query: The plan of the checked query.
-        all_queries: The plans of all queries of the script, because they read the same rows.
+        all_queries: The plans of all queries of the script, because all queries read the same rows.
     """
     return _Reading(name, read, columns, query, all_queries).input()
 
@@ -263,7 +263,9 @@ class _Reading:
         return InferredInput(self.name, found, as_text(found, self.text_of_value), self.read, self.guesses)
 
     def identity(self) -> tuple[str, ...]:
-        """Return the columns by which the query deduplicates the source's rows: they identify an event."""
+        """Return the columns by which the query deduplicates the source's rows, and which therefore identify an
+        event.
+        """
         there = [column.name for column in self.columns]
         for places in self.query.identities:
             names = [self.column_of(place) for place in places if place.source == self.name]
@@ -273,7 +275,7 @@ class _Reading:
         return ()
 
     def key(self, times: set[str | bool | None]) -> tuple[str, ...]:
-        """Return the columns by which all operators group rows; for a job without state, a column that it keeps."""
+        """Return the columns by which all operators group rows; for a job without state, a column of its result."""
         groups = [places for below, places in self.query.groups if self.name in below]
         times |= {self.column_of(time.place) for time in self.times}
         # A text that the job parses as a number can't carry a shared query's prefix.

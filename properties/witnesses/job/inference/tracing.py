@@ -119,7 +119,7 @@ class Traced:
     Attributes:
         sources: The names of the inputs that the query reads.
         payloads: The payloads, by their places.
-        times: The columns of its watermarks.
+        times: The columns of the query's watermarks.
         groups: For each grouping operator, the names of the inputs below it, and the places of its grouping columns.
         kept: The places of the result's columns.
         casts: The types to which a value is cast, by the value's place.
@@ -397,7 +397,7 @@ def _casts_in(trees: Sequence[Tree]) -> dict[int, str]:
 
 
 def _payload_of(term: Term) -> Term:
-    """Return the term of a parser's text or bytes, before they are cut, trimmed and decoded."""
+    """Return the term of a parser's text or bytes, before cutting, trimming and decoding."""
     while term.kind in _TEXTS and term.children:
         term = term.children[0]
     return term

@@ -11,7 +11,7 @@ from .nodes import ChangeKind
 FUNCTIONS = frozenset({"F", "f", "sf", "fn", "func", "functions"})
 """The names under which scripts import `pyspark.sql.functions`."""
 OWN_NAME = "functions"
-"""The name of `pyspark.sql.functions` in each mutant, unless the module uses the name otherwise."""
+"""The name of `pyspark.sql.functions` in each mutant, unless the module uses the name for another purpose."""
 JOINS = {
     "inner": ("leftOuter", "rightOuter", "fullOuter"),
     "left": ("inner", "rightOuter", "fullOuter"),

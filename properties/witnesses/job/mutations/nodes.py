@@ -94,7 +94,7 @@ def ended(arguments: Sequence[cst.Arg]) -> list[cst.Arg]:
 
 
 def without(listed: Sequence[Any], number: int) -> list[Any]:
-    """Return arguments, elements or items without one of them, and without a trailing comma."""
+    """Return arguments, elements or items without the item at an index, and without a trailing comma."""
     fewer = [element for index, element in enumerate(listed) if index != number]
     fewer[-1] = fewer[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
     return fewer

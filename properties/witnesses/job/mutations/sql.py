@@ -194,7 +194,7 @@ def _exchanged(text: str, patterns: _Replaced) -> Iterator[tuple[str, ChangeKind
 
 
 def _fewer(text: str) -> Iterator[str]:
-    """Yield several conditions, each time without one of them."""
+    """Yield the combined conditions of a text, each time without a single condition."""
     parts = _AND.split(text)
     for number in range(len(parts) if len(parts) > 1 else 0):
         yield " AND ".join(part for index, part in enumerate(parts) if index != number)

@@ -77,11 +77,11 @@ class Plan:
     """An analyzed plan.
 
     Attributes:
-        operators: The class names of its operators; empty if the plan is unknown.
+        operators: The class names of the plan's operators; empty if the plan is unknown.
         sources: The columns of each streaming source, in the order of a checkpoint's numbers.
-        durations_us: The durations in its expressions and watermarks (µs), sorted.
-        delays_us: The delays of its watermarks (µs), sorted.
-        event_times: The columns of its watermarks.
+        durations_us: The durations in the plan's expressions and watermarks (µs), sorted.
+        delays_us: The delays of the plan's watermarks (µs), sorted.
+        event_times: The columns of the plan's watermarks.
         has_function: Whether a Python function with state is among its operators.
         ends_in_function: Whether such a function returns the rows of its result, in this order.
         by_processing_time: Whether the plan uses timeouts or timers of processing time.
@@ -288,7 +288,7 @@ def columns_beside(nodes: Iterable[tuple[str, Any]]) -> dict[int, list[int]]:
 
 
 def session_zone() -> str:
-    """Return the time zone of the active session; UTC without a session."""
+    """Return the time zone of the active session, or UTC without a session."""
     from pyspark.sql import SparkSession
 
     session = SparkSession.getActiveSession()

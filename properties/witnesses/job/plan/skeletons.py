@@ -1,8 +1,8 @@
 """Translates a job's analyzed plan into the plans of `reference/spark`, which run histories without Spark.
 
 A skeleton contains the operators that determine the time of output and the state: watermarks, stateful operators, and
-the columns that they compare. Computed expressions aren't translated: they become a column of the input below, or,
-above an aggregate, their source column. Histories contain no rows that filters and lookups drop.
+the columns that they compare. A skeleton replaces a computed expression by a column of the input below, or above an
+aggregate by the source column. Histories contain no rows that filters and lookups drop.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ _NO_TIMER_MS = 1_000 * 366 * 86_400_000
 _ORDERED = ("First", "Last")
 _SUMS = {"Add": 1, "TimeAdd": 1, "TimestampAddInterval": 1, "Subtract": -1}
 _BOUNDS = {"LessThanOrEqual": (-1, 0), "LessThan": (-1, -1), "GreaterThanOrEqual": (1, 0), "GreaterThan": (1, -1)}
-"""For each comparison, the sign of the difference that is at least 0, and its distance from equality (µs)."""
+"""For each comparison, the sign of the sides' difference that is at least 0, and the bound's offset from equality
+(µs).
+"""
 _STRICT = (
     *("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "EqualTo", "Cast", "Add", "Subtract"),
     *("Multiply", "Divide", "Remainder", "Upper", "Lower", "Like", "RLike", "StartsWith", "EndsWith", "Contains"),
@@ -103,7 +105,7 @@ class Filtered(NamedTuple):
     Attributes:
         join: The join in the skeleton; None: a join with a table.
         kept: The side whose rows the join keeps.
-        keys: The join columns of this side.
+        keys: The join columns of the kept side.
         columns: The columns of the other side that the filter needs.
     """
 
@@ -146,7 +148,7 @@ def skeleton_of(root: PlanOperator, clock: str, mode: str, policy: str) -> Skele
 
     Args:
         root: The top operator.
-        clock: The marker column of the check's own rows that move the watermark; these rows are left out.
+        clock: The marker column of the check's own rows that move the watermark; the skeleton leaves these rows out.
         mode: The output mode.
         policy: Whether the watermark of several inputs is the smallest or the largest.
     """
@@ -433,7 +435,7 @@ class _Translation:
         firsts = [next(iter(sorted(some)), one.columns[0]) for some, one in zip(times, sides, strict=True)]
         on = next(iter(bounded), (firsts[0], firsts[1]))
         if bounded and not (on[0] in times[0] or on[1] in times[1]):
-            # These bounds are on other times than the watermarks, so they never remove state.
+            # The join's bounds compare other times than the watermarks, so the bounds never remove state.
             before, after, on = [], [], (firsts[0], firsts[1])
         by = StreamJoin(
             kind,

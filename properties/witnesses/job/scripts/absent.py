@@ -192,7 +192,7 @@ class _Maker(Loader):
         return AbsentModule(spec.name, self.skip)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Leave the module as it is."""
+        """Leave a stand-in module unchanged."""
 
 
 def stand_in(name: str, skip: Callable[[str], None] | None) -> ModuleSpec | None:

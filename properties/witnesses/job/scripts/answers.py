@@ -44,7 +44,7 @@ _OWN = f"{__name__.partition('.')[0]}.properties."
 
 
 def answers(lift: Lift) -> Iterator[tuple[Any, Methods]]:
-    """Yield the classes, each with the methods that replace its own while the script runs."""
+    """Yield the classes whose methods are replaced while the script runs, each with its replacements."""
     seen, nothing = classes(), _returning(None)
     yield seen.stream_reader, _reader(lift, seen.stream_reader, lift.stream)
     yield seen.reader, _reader(lift, seen.reader, lift.table)
@@ -437,7 +437,9 @@ LONGEST_SLEEP = 0.1
 
 
 def _sleeping(lift: Lift, original: Callable[[float], None]) -> Callable[[float], None]:
-    """Return the replacement of `time.sleep`: a script that sleeps in a loop after starting a query waits for it."""
+    """Return the replacement of `time.sleep`: a script that sleeps in a loop after starting a query waits for the
+    query.
+    """
     slept: Counter[int] = Counter()
 
     def sleep(seconds: float) -> None:

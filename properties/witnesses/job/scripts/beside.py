@@ -43,8 +43,8 @@ def folders_of(file: str) -> list[Path]:
 def package_of(path: Path, text: str) -> str | None:
     """Return the package of a script's relative imports; None: the script has no relative imports.
 
-    If the folders are packages, the name is as in `python -m shop.jobs.visits`; else the longest relative import
-    determines it.
+    If the folders are packages, the name is as in `python -m shop.jobs.visits`; in other folders, the longest relative
+    import determines the name.
     """
     try:
         levels = [node.level for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
@@ -78,7 +78,8 @@ class Finder(MetaPathFinder):
                 found = PathFinder.find_spec(fullname, [str(folder)])
                 if found is not None and _has_code(found):
                     if str(folder) not in sys.path:
-                        sys.path.insert(1, str(folder))  # first: the workers import from this folder too
+                        # at the beginning, because the workers also import from this folder
+                        sys.path.insert(1, str(folder))
                     return found
         return stand_in(fullname, self.skip)
 

@@ -1,4 +1,6 @@
-"""Stand-ins for a notebook's platform: `dbutils`, `display`, magics, and the other notebooks that a notebook runs."""
+"""Stand-ins for a notebook's platform, such as `dbutils`, `display`, magics, and the other notebooks that a notebook
+runs.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Declarative Pipelines: the declared datasets and flows, and a query for each flow that streams.
 
-`spark-pipelines run` sends the same declarations to a server. The check calls each flow's function in its own session,
-after the functions of the datasets that the flow reads. Source: Spark's *Declarative Pipelines Programming Guide*, 4.3.
+`spark-pipelines run` sends the same declarations to a server. The check calls each flow's function in the check's
+session, after the functions of the datasets that the flow reads. Source: Spark's *Declarative Pipelines Programming
+Guide*, 4.3.
 """
 
 from __future__ import annotations

@@ -87,7 +87,9 @@ class Read:
         return [topic for text in texts for topic in _topics(text)]
 
     def chosen(self, names: Iterable[str]) -> list[str]:
-        """Return the names that identify the source to the check: each of several topics, else the closest name."""
+        """Return the names that identify the source to the check: all names of a read with several topics, or the
+        closest name.
+        """
         names, topics = [*names], self.topics
         if len(topics) > 1 or PATTERN in self.options:
             whole = [name for name in names if name in (self.options.get(option) for option in TOPICS)]
@@ -204,7 +206,7 @@ def union(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def renewed(frame: DataFrame) -> DataFrame:
-    """Return the frame with new column identities, as of a second read, so that a join can tell them apart."""
+    """Return the frame with new column ids, so that a join can distinguish two reads of the same frame."""
     from pyspark.sql import functions as F
 
     return frame.select([F.col(f"`{name.replace('`', '``')}`").alias(name) for name in frame.columns])

@@ -60,10 +60,10 @@ class Findings:
 class Script:
     """A script as a job that reads, writes and starts its queries itself; or a function or a notebook.
 
-    The script runs unchanged in the check's session. Its streaming reads return drawn rows, its batch reads the given
-    rows. `getOrCreate` returns the check's session, `awaitTermination` returns, `stop` does nothing. The check compares
-    the rows that reach the query's sink, in the query's own output mode, and writes nothing. With `read`, the query
-    runs with its own sink, and the check compares the rows that `read` returns.
+    The script runs unchanged in the check's session. The script's streaming reads return drawn rows, and its batch
+    reads return the given rows. `getOrCreate` returns the check's session, `awaitTermination` returns, `stop` does
+    nothing. The check compares the rows that reach the query's sink, in the query's own output mode, and writes
+    nothing. With `read`, the query runs with its own sink, and the check compares the rows that `read` returns.
 
     Args:
         source: The path of a Python file or notebook (.ipynb), or a function of no argument or of the Spark session.
@@ -130,7 +130,7 @@ class Script:
 
     @property
     def tables(self) -> dict[str, Any]:
-        """The tables for its batch reads."""
+        """The tables for the script's batch reads."""
         return {name: given for name, given in self.reads.items() if not isinstance(given, Input)}
 
     @property
@@ -156,7 +156,7 @@ class Script:
         """Return the same script with command-line options as the remedies in its errors.
 
         Args:
-            called: The suffix of its name in reports, such as its query.
+            called: The suffix of the script's name in reports, such as its query.
         """
         script = replace(self)
         object.__setattr__(script, "remedies", ON_COMMAND_LINE)

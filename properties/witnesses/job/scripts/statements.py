@@ -30,7 +30,7 @@ _STREAM = re.compile(
     rf"(?:\(\s*(?P<within>{_NAME})\s*\)|(?<=\s)(?P<bare>{_NAME})(?!\w|\s*\())",
     re.IGNORECASE | re.DOTALL,
 )
-"""A table that a statement reads as a stream: `STREAM t` or `STREAM(t)`, after FROM or JOIN."""
+"""A table that a statement reads as a stream, as `STREAM t` or `STREAM(t)` after FROM or JOIN."""
 _CALL = re.compile(
     rf"(?P<literal>{_LITERAL})|\b(?:from|join)\s+stream\s*\(?\s*(?P<call>\w+)\s*\(", re.IGNORECASE | re.DOTALL
 )

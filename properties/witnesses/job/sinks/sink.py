@@ -58,8 +58,8 @@ class Sink:
     def parquet(start: Callable[..., StreamingQuery], *, schema: Any = None, without: Sequence[str] = ()) -> Sink:
         """Return a sink whose target is a folder of parquet files, including its subfolders.
 
-        With Spark's own file sink, only the files in its log count. Partition columns, such as `day` in
-        `day=2024-10-27`, are read as text.
+        With Spark's own file sink, only the files in its log count. The check reads partition columns, such as `day` in
+        `day=2024-10-27`, as text.
 
         Args:
             start: Starts the query; see `Sink`.
@@ -74,7 +74,7 @@ class Sink:
     @staticmethod
     @checked
     def json(start: Callable[..., StreamingQuery], *, schema: Any = None, without: Sequence[str] = ()) -> Sink:
-        """Return a sink whose target is a folder of JSON Lines files; otherwise as `Sink.parquet`.
+        """Return a sink whose target is a folder of JSON Lines files; the rest is as in `Sink.parquet`.
 
         Args:
             start: Starts the query; see `Sink`.
@@ -191,8 +191,8 @@ class Sink:
     ) -> Sink:
         """Return a sink whose target is a Kafka topic on a broker of this process: "127.0.0.1:9092/topic".
 
-        The check starts the broker for the first query. Each query gets a new topic, which is deleted afterwards. The
-        result consists of the records for a reader with the isolation level `read_committed`.
+        The check starts the broker for the first query. Each query gets a new topic, which the check deletes
+        afterwards. The result consists of the records for a reader with the isolation level `read_committed`.
 
         Args:
             start: Starts the query; see `Sink`.

@@ -35,7 +35,7 @@ SHARED_VARIABLE = "STREAMPROOF_SHARED"
 """The environment variable that names the shared folder, without `--shared`."""
 
 CODE = ("reference", "spark_impl", "properties", "specs")
-"""The packages of streamproof; an operator's logic refers to them by name."""
+"""The packages of streamproof, to which an operator's logic refers by name."""
 
 _HOST = r"(?:[^\s:/,@\[\]]+|\[[0-9A-Fa-f:.]+\])"
 _STANDALONE = re.compile(rf"spark://({_HOST}:\d+(?:,{_HOST}:\d+)*)")
@@ -69,7 +69,7 @@ def is_cluster(master: str) -> bool:
 
 
 def address_towards(master: str) -> str | None:
-    """Contact a standalone master, and return this machine's address on that route, for its workers to connect to.
+    """Contact a standalone master, and return the address of this machine to which the cluster's workers can connect.
 
     None for other masters, which announce the driver's address themselves.
 
@@ -94,7 +94,7 @@ def address_towards(master: str) -> str | None:
 
 
 def worker_python() -> str:
-    """Return the Python of a cluster's workers: PYSPARK_PYTHON, or this process's.
+    """Return the Python of a cluster's workers, which is PYSPARK_PYTHON or this process's Python.
 
     Raises:
         BadInput: The program doesn't exist on this machine, where Spark also starts it.
@@ -112,7 +112,7 @@ def shared_folder(named: Path | None) -> Path | None:
     """Return the folder that all workers share: the named folder, or the environment's; None for a local folder.
 
     Raises:
-        BadInput: It isn't a writable folder of this machine.
+        BadInput: The named folder isn't a writable folder of this machine.
     """
     if named is None:
         given = os.environ.get(SHARED_VARIABLE)
@@ -131,12 +131,12 @@ def shared_folder(named: Path | None) -> Path | None:
 
 def send_code(spark: SparkSession) -> None:
     """Send streamproof to the workers, which run this version regardless of their own packages."""
-    # Workers download the file when they start, which may be late, so it is removed when this process ends.
+    # Workers may start late, and download the file then, so the file stays until this process ends.
     packed = own_folder() / "streamproof-code.zip"
     pack_code(packed)
     before, context = list(sys.path), spark.sparkContext
     context.addPyFile(str(packed))
-    # PySpark would also import from it on the driver, where the files beside the modules would be missing.
+    # PySpark would also import from the file on the driver, where the files beside the modules would be missing.
     sys.path[:] = before
     importlib.invalidate_caches()
     # Spark first unpacks each operator in the workers' Python on this machine, and ignores its files there.
@@ -148,7 +148,8 @@ def pack_code(target: Path) -> None:
     """Write streamproof's modules to a zip file from which Python can import."""
     root = Path(__file__).parents[4]
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        # Before 3.13 Python only treats a folder as a namespace package if it has its own entry.
+        # Python before 3.13 treats a folder in a zip as a namespace package only if the zip has an entry for the
+        # folder.
         archive.mkdir("streamproof")
         for package in CODE:
             for path in sorted((root / package).rglob("*.py")):
@@ -156,7 +157,7 @@ def pack_code(target: Path) -> None:
 
 
 def look_at_workers(spark: SparkSession, shared: Path | None) -> None:
-    """Test on every core of the cluster whether it can run a cohort.
+    """Test whether every core of the cluster can run a cohort.
 
     Raises:
         StreamproofError: No worker runs a task in time, its Python doesn't start or lacks a package, or it can't read
@@ -199,7 +200,9 @@ def look_at_workers(spark: SparkSession, shared: Path | None) -> None:
 
 
 class _Look:
-    """The test on each worker; a class, because Spark sends it by name, which shows whether streamproof has arrived."""
+    """The test on each worker; a class, because Spark sends a class by name, which shows whether streamproof has
+    arrived.
+    """
 
     def __init__(self, folder: str, shared: str | None = None) -> None:
         self.folder, self.shared = folder, shared or str(Path(folder).parent)

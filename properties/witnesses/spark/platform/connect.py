@@ -67,7 +67,7 @@ def require() -> None:
     """Make sure that jobs can run over Connect.
 
     Raises:
-        BadInput: The server is in another process, or this PySpark contains none.
+        BadInput: The server is in another process, or this PySpark contains no server.
         MissingTool: A package that PySpark's client needs is missing.
     """
     remote = master()
@@ -306,7 +306,7 @@ def as_sent(function: Any) -> Any:
     """Return a function as it arrives in the server's process, which shares no variable with this process.
 
     Raises:
-        BadInput: The function can't be sent there.
+        BadInput: The function can't be sent to the server.
     """
     if _crossing is None:
         return function

@@ -1,4 +1,4 @@
-"""Make Hadoop fast in a local session; otherwise three Hadoop habits take a third of a check's CPU seconds.
+"""Make Hadoop fast in a local session, where three habits of Hadoop take a third of a check's CPU seconds.
 
 - Hadoop runs `chmod` for each new file, because PySpark lacks Hadoop's native library: 4 ms of a core.
 - Spark copies Hadoop's 1,100 settings for each list of files, each plan and each scan. 700 are YARN's and MapReduce's.
@@ -53,7 +53,9 @@ def quicken(session: Any) -> None:
 
 
 def set_permissions_in_java(session: Any) -> None:
-    """Let Java set the permissions of local files: Spark's compiler creates the class; Hadoop keeps one file system."""
+    """Let Java set the permissions of local files, with a class that Spark's compiler creates. Hadoop keeps the new
+    file system for all later uses.
+    """
     jvm = session._jvm
     hadoop = jvm.org.apache.hadoop
     compiler = jvm.org.codehaus.janino.SimpleCompiler()

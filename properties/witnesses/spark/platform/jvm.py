@@ -36,7 +36,7 @@ def launch(conf: Any, log: BinaryIO, options: Sequence[str] = ()) -> Any:
     """Start Spark's JVM with a configuration, and return PySpark's gateway to it; its output goes to `log`.
 
     Java also gets the additional `options`. The JVM's temporary files are in this process's own folder. A JVM that
-    started this process is used unchanged.
+    started this process stays unchanged.
 
     Raises:
         PySparkRuntimeError: The JVM ended before it listened, with the condition JAVA_GATEWAY_EXITED.
@@ -132,7 +132,7 @@ def _listening(process: subprocess.Popen[bytes], connection: Path) -> tuple[int,
 def ending_with_parent() -> Callable[[], None] | None:
     """Return the function with which a child asks to be killed when this process ends; only Linux supports that.
 
-    The end of the starting thread counts, so only the main thread may use it.
+    Linux kills the child when the starting thread ends, so only the main thread may use the function.
     """
     if not sys.platform.startswith("linux") or threading.current_thread() is not threading.main_thread():
         return None

@@ -1,7 +1,8 @@
 """The Python of a local session's workers, set up for a fast start of stateful queries.
 
 Spark puts a zip of PySpark first on the workers' module path, and Python compiles modules from a zip again in every
-process: 0.7 s of a core for each start of a stateful query. The same PySpark is installed here, compiled.
+process: 0.7 s of a core for each start of a stateful query. This machine has the same PySpark installed, with compiled
+modules.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ _LONGEST_SOCKET = 107 - len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
 def quick_python(folder: Path) -> str:
     """Return the program that starts a worker's Python: a script made in `folder`, or this process's Python.
 
-    It is this process's Python if a script can't run (the folder's file system may forbid it), or if Spark's PySpark
-    differs from the PySpark that this process has imported.
+    The program is this process's Python if the folder's file system forbids scripts, or if Spark's PySpark isn't the
+    PySpark of this process.
     """
     import pyspark
 
@@ -69,7 +70,9 @@ def import_as_here(session: Any) -> None:
 
 
 def socket_settings(folder: Path) -> dict[str, str]:
-    """Return the settings with which workers and JVM use Unix sockets in `folder`; none if they can't."""
+    """Return the settings with which workers and JVM use Unix sockets in `folder`; none if Unix sockets aren't
+    possible.
+    """
     if not has_unix_sockets() or not sys.platform.startswith("linux") or len(os.fsencode(folder)) > _LONGEST_SOCKET:
         return {}
     return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": str(folder)}
