@@ -39,7 +39,7 @@ def test_the_page_s_job_conforms_to_what_it_says(page: dict[str, Any]) -> None:
     ("job", "message"),
     [
         (lambda clicks: None, "returned None: return the streaming DataFrame"),
-        (lambda clicks: clicks.sparkSession.range(1), "returned a DataFrame that doesn't stream"),
+        (lambda clicks: clicks.sparkSession.range(1), "returned a batch DataFrame"),
         (lambda clicks: clicks.select("nope"), "is refused by Spark: .*`nope`"),
         (lambda clicks: clicks.writeStream.format("noop").start(), "returned a query that it had started"),
         (lambda clicks: clicks.groupBy("user").count(), "Spark refuses the job's query: .*watermark"),

@@ -1,1 +1,1 @@
-"""The query of a job: how it is run over micro-batches, what moves its watermark, and what it must return."""
+"""Declares and runs the query of a user's job, moves its watermark, and checks the job's return value."""

@@ -1,4 +1,4 @@
-"""Lets a user's function start its query as a check needs it: dying where that is planned, and in micro-batches."""
+"""Patches Spark's writers: a query that user code starts dies where planned, and runs in the check's micro-batches."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def as_in_a_check(
     where: str,
     triggers: list[str],
 ) -> Iterator[None]:
-    """Let what is given to `foreachBatch` and `foreach` within it raise where a crash is planned.
+    """Within the block, wrap functions passed to `foreachBatch` and `foreach`, so that they can raise planned crashes.
 
     Args:
         dying: Wraps a function for `foreachBatch`.
         of_rows: Wraps a function or an object for `foreach`.
-        where: What messages call the function that starts the query.
-        triggers: Gets the triggers that are asked for and replaced.
+        where: The name of the function that starts the query, for messages.
+        triggers: Receives the user's processing-time triggers, which the check replaces.
 
     Raises:
-        BadInput: A query asks for real-time mode.
+        BadInput: A query uses real-time mode.
     """
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -48,10 +48,11 @@ def as_in_a_check(
 
     def for_each_batch(writer: DataStreamWriter, function: OfBatch) -> DataStreamWriter:
         def not_ending(rows: DataFrame, batch_id: int) -> None:
-            with without_exit(location(function)):  # Spark would wait for it forever
+            with without_exit(location(function)):  # Spark waits forever for a function that exits
                 try:
                     connect.call(sent, rows, batch_id)
-                except (KeyboardInterrupt, GeneratorExit) as error:  # py4j's thread would die without an answer
+                # they would end py4j's thread, and Spark would get no answer
+                except (KeyboardInterrupt, GeneratorExit) as error:
                     raise BadInput(f"{location(function)} raised {type(error).__name__}") from error
 
         def by_itself(rows: DataFrame, batch_id: int) -> None:
@@ -67,13 +68,13 @@ def as_in_a_check(
     def of_batches(writer: DataStreamWriter, **named: Any) -> DataStreamWriter:
         if named.get("realTime") is not None:
             raise BadInput(
-                f"{where} asks for real-time mode, trigger(realTime=…), which reads no files, as the check's inputs "
-                "are, and has no foreachBatch: give the query another trigger in its test; invariants(…) calls "
-                "functions with state once a row, as that mode does"
+                f"{where} uses real-time mode, trigger(realTime=…), and a check can't: real-time mode has no "
+                "foreachBatch, and reads no files, which are the check's inputs. Give the query another trigger in "
+                "its test. invariants(…) calls stateful functions once a row, as real-time mode does"
             )
         if named.get("processingTime") is not None:
             triggers.append(f"processingTime={named['processingTime']!r}")
-            named["processingTime"] = "0 seconds"  # the check decides which rows are in a batch, and waits for none
+            named["processingTime"] = "0 seconds"  # start at once: the check chooses each micro-batch's rows
         return trigger(writer, **named)
 
     patches: dict[str, Any] = {"foreachBatch": for_each_batch, "foreach": for_each_row, "trigger": of_batches}
@@ -85,13 +86,14 @@ def as_in_a_check(
 def started_queries(
     spark: SparkSession, storing: Callable[[DataFrame], AbstractContextManager[None]]
 ) -> Iterator[list[StreamingQuery]]:
-    """Note the queries that are started within it: one that has ended is no longer among the session's.
+    """Record the queries started within the block, because the session forgets a query that has ended.
 
-    Those that another thread starts in a session of its own are another check's.
+    A query that another thread starts in another session belongs to another check, and isn't recorded.
 
     Args:
         spark: The session of the check.
-        storing: Takes the result of a query; a block in which the query is started, for it says where state goes.
+        storing: Takes a query's DataFrame; returns the context in which the query starts, which chooses the state
+            store.
     """
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 

@@ -1,7 +1,7 @@
-"""Moves the watermark of a job's query along a clock, by rows that the job never sees.
+"""Moves the watermark of a job's query along a clock, with rows that the job never receives.
 
-While a job is declared, each of its calls of `withWatermark` reads one more source, whose rows have nothing but an
-event time, passes the job's own rows and those through the watermark together, and filters those out behind it.
+While a job is declared, each call of `withWatermark` adds a source, whose rows have only an event time. The watermark
+applies to the job's rows and the source's rows; a filter behind the watermark removes the source's rows.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Watermarks:
     """The watermarks that a job has declared.
 
     Attributes:
-        count: How many calls there were.
-        without_clock: Whether one of them doesn't follow the clock.
+        count: The number of `withWatermark` calls.
+        without_clock: Whether a watermark doesn't follow the clock.
     """
 
     count: int = 0
@@ -39,7 +39,7 @@ class Watermarks:
 
 
 def with_clock(batches: Sequence[Tables], clock: Sequence[int]) -> Sequence[Tables]:
-    """Return batches with one more input, whose one row is the time of the clock; as they are where there is no clock.
+    """Add the clock's input to each batch, with the clock's time as its only row; without a clock, return the batches.
 
     Args:
         batches: The rows of each input, by batch.
@@ -53,10 +53,10 @@ def with_clock(batches: Sequence[Tables], clock: Sequence[int]) -> Sequence[Tabl
 
 @contextlib.contextmanager
 def clock_behind_watermarks(clock: Callable[[], DataFrame] | None) -> Iterator[Watermarks]:
-    """Within it, watermarks that are declared follow the clock, too.
+    """Within the block, let declared watermarks also follow the clock.
 
     Args:
-        clock: Reads the source of the clock anew: a frame of one column `TIME` (timestamp). None: only note the calls.
+        clock: Creates a frame of the clock's source, with one column `TIME` (timestamp). None: only count the calls.
     """
     from pyspark.sql import functions as F
 
@@ -79,8 +79,8 @@ def clock_behind_watermarks(clock: Callable[[], DataFrame] | None) -> Iterator[W
         driver = times.select(*columns, F.lit(True).alias(IS_CLOCK))
         rows = frame.withColumn(IS_CLOCK, F.lit(False))
         watermarked: DataFrame = original(rows.unionByName(driver), column, delayThreshold)
-        # The optimizer would filter before the watermark, by this and by what the job filters behind it, and so keep
-        # the clock from the watermark; it moves no filter past one that isn't deterministic, nor splits one with "or".
+        # The optimizer would move this filter and the job's filters before the watermark, which would then miss the
+        # clock's rows. It doesn't move a nondeterministic filter, and doesn't split an `or`.
         seen = ~F.col(IS_CLOCK) | (F.spark_partition_id() < 0)
         return watermarked.where(seen).drop(IS_CLOCK)
 

@@ -1,4 +1,4 @@
-"""What a job must return, and the one message where it doesn't: the job's function and line, what came, the remedy."""
+"""Checks what a job returns; the error names the function, its line, what it returned, and the remedy."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ JARS = {
     "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}",
     "jdbc:postgresql": "org.postgresql:postgresql:42.7.7",
 }
-"""The coordinates of the jars that Spark needs for formats beside its own, by the format's name."""
+"""The Maven coordinates of the jars for Spark's external formats, by format."""
 
 
 def location(function: Any) -> str:
-    """Return what messages call a function: its name, file and line."""
+    """Return a function's name, file and line, as messages quote them."""
     if isinstance(where := getattr(function, "_streamproof_location", None), str):
         return where
     inner = function
@@ -40,10 +40,10 @@ def location(function: Any) -> str:
 
 
 def called(function: Callable[..., Any], inputs: Sequence[Any], static: Sequence[Any], more: Sequence[Any] = ()) -> Any:
-    """Call a function of the user's with frames.
+    """Call a user's function with DataFrames as arguments.
 
     Raises:
-        BadInput: It can't take so many arguments, raises, ends the program, or stops the Spark session.
+        BadInput: The function doesn't take these arguments, raises, exits, or stops the Spark session.
     """
     from pyspark.sql import SparkSession
 
@@ -51,14 +51,14 @@ def called(function: Callable[..., Any], inputs: Sequence[Any], static: Sequence
     try:
         inspect.signature(function).bind(*arguments)
     except ValueError:
-        pass  # written in C, for example
+        pass  # a function written in C may have no signature
     except TypeError:
         given = [f"{len(inputs)} input{'s' * (len(inputs) != 1)}"] if inputs else []
         given += [f"{len(static)} static table{'s' * (len(static) != 1)}"] * bool(static)
         given += ["a folder" if len(more) == 1 else "a target and a checkpoint"] * bool(more)
         raise BadInput(
-            f"{location(function)} takes other parameters than {' and '.join(given)}: it is called with "
-            f"{len(arguments)} in the order in which they are given to the check"
+            f"{location(function)} can't be called with {' and '.join(given)}: the check passes them by position, in "
+            "the order in which you give them to the check"
         ) from None
     with without_exit(location(function)):
         try:
@@ -70,12 +70,14 @@ def called(function: Callable[..., Any], inputs: Sequence[Any], static: Sequence
             raise BadInput(raised(function, error)) from error
     context = SparkSession._instantiatedSession
     if context is None or context._jsc.sc().isStopped():
-        raise BadInput(f"{location(function)} stopped the Spark session: leave that to whoever started it")
+        raise BadInput(
+            f"{location(function)} stopped the Spark session: only the code that started the session may stop it"
+        )
     return returned
 
 
 def raised(function: Any, error: BaseException) -> str:
-    """Return what a function raised, and in which of its lines, as a message says it."""
+    """Return how messages describe a function's exception, with the line of the function."""
     from pyspark.errors import AnalysisException
 
     kind = "is refused by Spark" if isinstance(error, AnalysisException) else f"raised {type(error).__name__}"
@@ -86,7 +88,7 @@ def raised(function: Any, error: BaseException) -> str:
 
 
 def _of_jar(reason: str) -> str:
-    """Return the remedy if Spark lacks the jar of a format; nothing otherwise."""
+    """Return how to add a format's missing jar; empty: no jar is missing."""
     import pyspark
 
     found = re.search(r"[Ff]ailed to find (?:the )?data source: `?(\w+)", reason)
@@ -96,15 +98,16 @@ def _of_jar(reason: str) -> str:
     package = JARS[name].format(spark=pyspark.__version__)
     return (
         f': start the session of the tests with the jar of {name}, .config("spark.jars.packages", "{package}"), or '
-        "the newest version of that which is published"
+        "with the newest published version of this jar"
     )
 
 
 def frame_of(job: Any, returned: Any, *, streaming: bool) -> Any:
-    """Return the DataFrame that a job returned.
+    """Return a job's DataFrame, after checking it.
 
     Raises:
-        BadInput: It returned something else.
+        BadInput: The job returned something else, or a DataFrame that doesn't stream or has two columns of the same
+            name.
     """
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
@@ -115,41 +118,41 @@ def frame_of(job: Any, returned: Any, *, streaming: bool) -> Any:
     if isinstance(returned, StreamingQuery):
         returned.stop()
         raise BadInput(
-            f"{where} returned a query that it had started: return the DataFrame that the query writes, or give "
-            "Sink(start=…, read=…), which says how to read what it wrote"
+            f"{where} returned a query that it had started: return the DataFrame that the query writes, or give the "
+            "check Sink(start=…, read=…), whose second function reads the query's output"
         )
     if not isinstance(returned, DataFrame):
         raise BadInput(f"{where} returned {type(returned).__name__}: return the streaming DataFrame of the result")
     if streaming and not returned.isStreaming:
-        raise BadInput(f"{where} returned a DataFrame that doesn't stream: make it of the inputs that the job is given")
+        raise BadInput(f"{where} returned a batch DataFrame: derive the DataFrame from the job's streaming inputs")
     names = [name.lower() for name in returned.columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise BadInput(f"{where} returned two columns called {twice[0]!r}: give each a name of its own with .alias()")
+        raise BadInput(f"{where} returned two columns named {twice[0]!r}: rename one of them with .alias()")
     return returned
 
 
 def query_of(job: Any, returned: Any, folder: Path) -> Any:
-    """Return the query that a sink's function started, whose checkpoint is in the sink's folder, or a temporary one.
+    """Return the query that a sink's function started. Its checkpoint must be temporary, or in the sink's folder.
 
     Raises:
-        BadInput: It returned something else, or a query that keeps its checkpoint elsewhere.
+        BadInput: The function returned no query, or a query with its checkpoint in another folder.
     """
     from pyspark.sql.streaming import StreamingQuery
 
     if not isinstance(returned, StreamingQuery):
         came = "None" if returned is None else type(returned).__name__
-        raise BadInput(f"{location(job.start)} returned {came}: return the query, as writeStream….start() gives it")
+        raise BadInput(f"{location(job.start)} returned {came}: return the query that writeStream….start() returns")
     checkpoint = folder_of_checkpoint(returned._jsq.streamingQuery())
     if not checkpoint.resolve().is_relative_to(folder.resolve()) and "/temporary-" not in str(checkpoint):
         returned.stop()
         raise BadInput(
-            f"{location(job.start)} keeps its checkpoint in {visible(str(checkpoint))}: put it below the folder that "
-            "it is given, for each history starts with none"
+            f"{location(job.start)} keeps its checkpoint in {visible(str(checkpoint))}: put the checkpoint below the "
+            "folder that the function receives, because each history needs a new checkpoint"
         )
     return returned
 
 
 def folder_of_checkpoint(query: Any) -> Path:
-    """Return the folder of the checkpoint of a query, which is the JVM's, as far as it is on this machine."""
+    """Return a query's checkpoint folder, as a local path."""
     return Path(re.sub("^file:/*", "/", str(query.resolvedCheckpointRoot())))

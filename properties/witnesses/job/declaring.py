@@ -1,4 +1,4 @@
-"""The locks that are held while code of the user's runs for which Spark's classes may be patched."""
+"""Locks that are held while a user's code runs and Spark's classes may be patched."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import TracebackType
 
 
 class Lock:
-    """A lock that a thread may take again, and that can be given up if its thread doesn't return."""
+    """A reentrant lock that other threads can take over if its owner never returns."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -22,13 +22,14 @@ class Lock:
         self._taken.locks.pop().release()
 
     def give_up(self) -> None:
-        """Let other threads take it though one has it."""
+        """Let other threads take the lock although a thread still holds it."""
         self._lock = threading.RLock()
 
 
 DECLARING = threading.RLock()
-"""One thread at a time declares a job: what patches Spark's classes for it would meet the jobs of other threads."""
+"""Held while a thread declares a job, because its patches of Spark's classes would affect jobs of other threads."""
 
 PATCHING = Lock()
-"""Held while a script runs, and while a sink's function writes a batch. Each patches the classes of writers, and Spark
-may call the function before the script that started the query has ended."""
+"""Held while a script runs, and while a sink's function writes a batch. Both patch Spark's writer classes, and Spark
+may call a sink's function while its script is still running.
+"""

@@ -1,4 +1,4 @@
-"""The constants in the code of a user's functions, which no plan shows: limits of a processor, texts to look for."""
+"""Finds the constants in the code of a user's functions, such as a processor's limits, which no plan shows."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from .users_code import OF_CLASSES, is_users_class, is_users_file, is_users_modu
 
 MAX_CONSTANTS = 100
 MAX_OBJECTS = 10_000
-"""The most objects that are looked at."""
+"""The limit on inspected objects."""
 MAX_MEMBERS = 1_000
-"""The most members of a list, or of another collection, that are looked at."""
+"""The limit on inspected elements of a collection."""
 MAX_TEXT = 40
-"""Longer texts are documents or statements, of which only the constants within are taken."""
+"""The largest length of a text that is a constant; longer texts are searched for constants."""
 _PLAIN = (0, 1, -1, "")
-"""Constants that have values of their own among those of each type."""
+"""Constants that are left out, because the drawn values of each type include them."""
 _IN_TEXT = re.compile(r"'((?:[^']|'')*)'|(?<![\w.])(\d+(?:_\d+)*(?:\.\d+)?)(?![\w.])")
-"""A text or a number in a statement of SQL."""
+"""A text or number literal in an SQL statement."""
 
 
 def constants_in(roots: Iterable[Any], *, without: Any = None) -> list[Any]:
-    """Return the numbers and texts in the code that objects of the user's run, in the order in which they are found.
+    """Return the numbers and texts in the code that a user's objects run, in the order of the search.
 
-    Functions, methods and classes that the code refers to by name are followed, those of libraries aren't.
+    The search follows functions, methods and classes that the code names, except those of libraries.
 
     Args:
-        roots: Functions, classes, instances of them, compiled code, or statements of SQL.
-        without: A function whose own constants aren't taken, but those of the functions within it.
+        roots: Functions, classes, instances, compiled code, or SQL statements.
+        without: A function whose own constants are left out; the constants of its nested functions count.
     """
     found: dict[str, Any] = {}
     seen: set[int] = set()
@@ -48,7 +48,7 @@ def constants_in(roots: Iterable[Any], *, without: Any = None) -> list[Any]:
         else:
             try:
                 values, more = _within(root, own)
-            except Exception:  # an object of the user's may raise anything where it is looked at
+            except Exception:  # an attribute of a user's object may raise anything
                 continue
             waiting += more
         found.update({repr(value): value for one in values for value in _plain(one) if value not in _PLAIN})
@@ -106,7 +106,7 @@ def _of_function(function: Any, own: CodeType | None) -> tuple[list[Any], list[A
     for cell in function.__closure__ or ():
         try:
             referred.append(cell.cell_contents)
-        except ValueError:  # it has no value yet
+        except ValueError:  # the closure variable has no value yet
             continue
     return constants, [*referred, *(function.__defaults__ or ())]
 
@@ -122,5 +122,5 @@ def _of_code(code: CodeType, own: CodeType | None) -> Iterator[Any]:
 
 
 def _has_doc(code: CodeType) -> bool:
-    """Whether a function's first constant is its documentation."""
+    """Return whether a function's first constant is its docstring."""
     return not hasattr(inspect, "CO_HAS_DOCSTRING") or bool(code.co_flags & inspect.CO_HAS_DOCSTRING)

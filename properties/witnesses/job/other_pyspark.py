@@ -1,7 +1,7 @@
-"""Another PySpark than this process's: a process of its own that runs jobs as this process would, and ends with it.
+"""Runs jobs in a process with another version of PySpark, which ends when this process ends.
 
-Requests and answers are pickled: both processes run the same streamproof. Functions and classes go by the name of their
-module and their own; Arrow's tables in its format of streams, which all of its versions read.
+Both processes run the same streamproof, and exchange pickled requests and answers. Pickle stores functions and classes
+by name, and Arrow tables in Arrow's stream format, which all versions read.
 """
 
 from __future__ import annotations
@@ -39,66 +39,66 @@ from .scripts.script import Findings, Script
 PROGRAM = f"{__package__}.other_pyspark_main"
 _OWN = f"{__name__.partition('.')[0]}."
 _END_SECONDS = 20.0
-"""How long to wait for the end of the process and its JVM (s)."""
+"""The time limit for the end of the process and its JVM (s)."""
 _OF_THIS_SPARK = (
     *("PYTHONPATH", "PYTHONHOME", "SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYSPARK_SUBMIT_ARGS"),
     *("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "STREAMPROOF_MASTER"),
 )
-"""Environment variables that are only right for the Spark of this process."""
+"""Environment variables that are valid only for this process's Spark."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """The request to start a session; the answer is the version of PySpark.
+    """A request to start a session; the answer is the version of PySpark.
 
     Attributes:
-        settings: Settings that the user's session was started with.
+        settings: The settings of the user's session.
     """
 
     settings: Mapping[str, str]
 
     def answer(self) -> str:
-        """Start it."""
+        """Start the session."""
         spark_session(settings=self.settings, any_provider=True)
         return installed("pyspark")
 
 
 @dataclass(frozen=True)
 class Declare:
-    """The request to declare a job."""
+    """A request to declare a job."""
 
     runner: Runner
     run: RunOptions
 
     def answer(self) -> tuple[Declared, Findings | None]:
-        """Declare it; of a script return its findings, too."""
+        """Declare the job; for a script, also return its findings."""
         job, declared = self.runner.job, self.runner.declare(self.run)
         return declared, job.found if isinstance(job, Script) else None
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """The request to run a job."""
+    """A request to run a job."""
 
     runner: Runner
     feed: Feed
 
     def answer(self) -> QueryOutput:
-        """Run it."""
+        """Run the job."""
         feed = self.feed
         return self.runner.run(feed.batches, feed.clock, feed.run, feed.times_ms)
 
 
 @dataclass(frozen=True)
 class EarlierRequest:
-    """The request to run a job until its first stop, in a folder that its later version goes on in."""
+    """A request to run a job's earlier version until its first stop; the later version continues in the same folder."""
 
     runner: Runner
     mode: Mode
     until: UntilStop
 
     def answer(self) -> LeftBehind:
-        """Run it, and return what the query leaves."""
+        """Run the job, and return what its query leaves behind."""
         until = self.until
         with session_of(until.feed.run) as spark:
             query = query_over(self.runner, spark, until.folder, until.feed)
@@ -107,15 +107,15 @@ class EarlierRequest:
 
 
 class PySparkProcess:
-    """A process with another PySpark, which starts when it is entered, and ends at the end of the block.
+    """A process with another PySpark, which the `with` block starts and ends.
 
     Args:
-        python: Its Python.
-        version: The version that is asked for.
-        start: The request that starts its session; None: one with the settings of the user's session.
+        python: The Python interpreter of the process.
+        version: The requested version of PySpark.
+        start: The request that starts its session; None: start with the settings of the user's session.
 
     Attributes:
-        version: The version of its PySpark.
+        version: The version of PySpark in the process.
     """
 
     def __init__(self, python: Path, version: str, start: Start | None = None) -> None:
@@ -148,7 +148,7 @@ class PySparkProcess:
         self.end(0 if kind is not None and not issubclass(kind, Exception) else _END_SECONDS)
 
     def end(self, seconds: float) -> None:
-        """End the process: kill it if it doesn't end by itself within `seconds`."""
+        """End the process, and kill it if it hasn't ended within `seconds`."""
         if not seconds:  # closing the connection would wait for a thread that waits for an answer
             self._kill()
         with contextlib.suppress(OSError):
@@ -164,18 +164,18 @@ class PySparkProcess:
             os.killpg(self.process.pid, signal.SIGKILL)
 
     def declare(self, runner: Runner, run: RunOptions) -> Declared:
-        """Declare a job; the findings of a script are its own afterwards."""
+        """Declare a job in the other process, and copy the findings of a script into this process's script."""
         declared, found = self.ask(Declare(_alone(runner), _with_partitions(run)))
         if isinstance(runner.job, Script):
             vars(runner.job.found).update(vars(replace(found, last=runner.job.found.last)))
         return declared  # type: ignore[no-any-return]
 
     def run(self, runner: Runner, feed: Feed) -> QueryOutput:
-        """Run a job."""
+        """Run a job in the other process."""
         return self.ask(RunRequest(_alone(runner), replace(feed, run=_with_partitions(feed.run))))  # type: ignore[no-any-return]
 
     def until_stop(self, earlier: Earlier, until: UntilStop) -> LeftBehind:
-        """Run the earlier version until the first stop, in the folder of the query that goes on."""
+        """Run the earlier version until its first stop, in the folder in which the later version's query continues."""
         feed, runnable = until.feed, until.runnable
         run = _with_partitions(replace(feed.run, settings={**feed.run.settings, **earlier.settings}))
         runner = Runner(earlier.job, runnable.sources, runnable.static, memory=runnable.memory)
@@ -183,11 +183,11 @@ class PySparkProcess:
         return self.ask(request)  # type: ignore[no-any-return]
 
     def ask(self, request: Any) -> Any:
-        """Return the answer to a request.
+        """Send a request, and return the answer.
 
         Raises:
-            BadInput: The job can't be found by its name in another process, or breaks the contract.
-            StreamproofError: Its query failed; or the process ended.
+            BadInput: The other process can't find the job by its name, or the job breaks the contract.
+            StreamproofError: The query failed, or the process ended.
         """
         modules: dict[str, str] = {}
         content = _pickled(request, modules, self.version)
@@ -204,7 +204,8 @@ class PySparkProcess:
             raise StreamproofError(f"the process of PySpark {self.version} ({self.python}) ended: {said}") from None
         if raised is not None:
             kind, message, details, cause = raised
-            where = "" if isinstance(request, EarlierRequest) else f"PySpark {self.version}: "  # the query adds it
+            # the query adds the version
+            where = "" if isinstance(request, EarlierRequest) else f"PySpark {self.version}: "
             error = kind(f"{where}{message}", details)
             if cause is not None:
                 error.cause = cause
@@ -213,21 +214,21 @@ class PySparkProcess:
 
 
 def require_named(job: JobOrSink | Script, version: str) -> None:
-    """Make sure that another process finds a job by its name.
+    """Check that another process can find a job by its name.
 
     Raises:
-        BadInput: It doesn't.
+        BadInput: Another process can't find the job.
     """
     _pickled(job, {}, version)
 
 
 def dumped(value: Any) -> bytes:
-    """Return a value as bytes for the other process."""
+    """Pickle a value for the other process."""
     return _pickled(value, {}, "")
 
 
 def loaded(content: bytes) -> Any:
-    """Return the value of the bytes that `dumped` has returned in the other process."""
+    """Unpickle a value that the other process pickled with `dumped`."""
     return pickle.loads(content)
 
 
@@ -236,7 +237,7 @@ def _alone(runner: Runner) -> Runner:
 
 
 def _with_partitions(run: RunOptions) -> RunOptions:
-    """Return the options with the number of partitions that a query has here."""
+    """Return the options with the number of partitions that a query has in this process."""
     if run.partitions is not None:
         return run
     partitions = partitions_of_users_session()
@@ -250,14 +251,14 @@ def _environment() -> dict[str, str]:
 
 
 class _Pickler(pickle.Pickler):
-    """Pickles what both versions of PySpark and its packages read, and notes the files of the user's modules."""
+    """Pickles values so that both versions of PySpark can read them, and records the files of the user's modules."""
 
     def __init__(self, file: io.BytesIO, modules: dict[str, str]) -> None:
         super().__init__(file, protocol=4)
         self.modules = modules
 
     def reducer_override(self, value: Any) -> Any:
-        """Reduce a value in a way of our own, or in pickle's."""
+        """Reduce a value so that other versions of its package can read it, or leave the value to pickle."""
         if isinstance(value, pa.Table):
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, value.schema) as writer:
@@ -265,9 +266,9 @@ class _Pickler(pickle.Pickler):
             return _table_of, (sink.getvalue().to_pybytes(),)
         if isinstance(value, pa.Schema):
             return _schema_of, (value.serialize().to_pybytes(),)
-        if isinstance(value, PurePath):  # its classes are in another module since Python 3.13
+        if isinstance(value, PurePath):  # Python 3.13 moved the classes of paths
             return _path_of, (str(value),)
-        if isinstance(value, Findings):  # its last run has objects of the session
+        if isinstance(value, Findings):  # `last` refers to objects of the session
             return Findings, tuple(getattr(value, one.name) for one in fields(value) if one.name != "last")
         if isinstance(value, (FunctionType, type)) and _is_of_user(str(value.__module__)):
             if value.__module__ == "__main__":
@@ -287,15 +288,15 @@ def _pickled(value: Any, modules: dict[str, str], version: str) -> bytes:
         where = name_of(getattr(job, "job", job))
         why = re.sub(r" at 0x[0-9a-f]+", "", first_line(error))
         raise BadInput(
-            f"{where} is to run in a process of PySpark {version}, which finds it by its module and its name, and "
-            f"can't: {why}: define it by def or class at the top of a module (a lambda, a function within a function "
-            "and a function of the program itself can't be found)"
+            f"the process of PySpark {version} can't find {where} by its module and its name: {why}. Define it by def "
+            "or class at the top of a module; a lambda, a nested function or a function of the running program can't "
+            "be found"
         ) from None
     return file.getvalue()
 
 
 def _is_of_user(module: str) -> bool:
-    """Whether a module may be the user's: it is neither ours nor Python's."""
+    """Return whether a module may be the user's, and is neither ours nor Python's."""
     return not module.startswith(_OWN) and module.partition(".")[0] not in sys.stdlib_module_names
 
 

@@ -1,6 +1,7 @@
-"""The program of a process with another PySpark: answers the requests of `other_pyspark`, until that process ends.
+"""The program of a process with another PySpark: answers the requests of `other_pyspark` until the parent process ends.
 
-`python -P -m streamproof.properties.witnesses.job.other_pyspark_main DESCRIPTOR`, the open socket's.
+Usage: `python -P -m streamproof.properties.witnesses.job.other_pyspark_main DESCRIPTOR`, with the descriptor of an open
+socket.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from ...system.visible import first_line
 from .other_pyspark import dumped, loaded
 from .scripts.script import Script
 
-_LEAVE = os._exit  # `without_exit` replaces it for a while
+_LEAVE = os._exit  # `without_exit` replaces `os._exit` for a while
 
 
 def main(descriptor: int) -> None:
-    """Answer requests until the other side closes the connection."""
+    """Answer requests until the parent process closes the connection."""
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     with socket.socket(fileno=descriptor) as connection, connection.makefile("rwb") as file:
         while True:
@@ -42,14 +43,14 @@ def main(descriptor: int) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End this process, and so its JVM, within a second after the process that started it."""
+    """End this process and its JVM within a second after the parent process."""
     while os.getppid() == parent:
         time.sleep(1)
     _LEAVE(1)
 
 
 def _answered(modules: Mapping[str, str], content: bytes) -> bytes:
-    """Return the answer to a request, or the error."""
+    """Return the answer to a pickled request, or the error."""
     try:
         for name, path in modules.items():
             _import(name, Path(path))
@@ -68,13 +69,13 @@ def _answer_to(request: Any) -> Any:
     try:
         return request.answer()
     finally:
-        # The next request has a copy of the script, which doesn't know of this run.
+        # The next request contains a new copy of the script, which has no record of this run.
         if isinstance(script, Script) and script.found.last is not None:
             script.found.last.undo()
 
 
 def _import(name: str, path: Path) -> None:
-    """Import a module of the user's by its name, or where it has none here, as pytest may import tests, by its file.
+    """Import a user's module by its name, or by its file if Python can't find the name (such as pytest's tests).
 
     Raises:
         BadInput: The module raises an exception.
@@ -109,7 +110,7 @@ def _import_file(name: str, path: Path) -> None:
     added, package = {name: module}, name
     while package := package.rpartition(".")[0]:
         if package not in sys.modules:
-            added[package] = ModuleType(package)  # pickle imports it first
+            added[package] = ModuleType(package)  # pickle imports the parent package first
     sys.modules.update(added)
     try:
         spec.loader.exec_module(module)
@@ -117,7 +118,7 @@ def _import_file(name: str, path: Path) -> None:
         for one in added:
             del sys.modules[one]
         raise
-    cloudpickle.register_pickle_by_value(module)  # Spark's workers can't import it, either
+    cloudpickle.register_pickle_by_value(module)  # Spark's workers can't import the module by its name, either
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Calls a job's functions with state once for each row of a batch, as Spark's real-time mode does.
+"""Calls a job's stateful functions once for each row of a batch, as Spark's real-time mode does.
 
-A function gets the rows in the order in which Spark hands them over, with the watermark and the processing time of the
-batch, and with the state that the call before has left.
+Each call gets a row in Spark's order, the batch's watermark and processing time, and the state that the previous call
+left.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def row_by_row() -> Iterator[None]:
-    """Within it, functions with state that a job declares are called once for each row of a batch."""
+    """Within the block, call the stateful functions that a job declares once for each row of a batch."""
     grouped = connect.classes().group
     methods = {name: getattr(grouped, name) for name in _TAKING if hasattr(grouped, name)}
     by_row: dict[str, Any] = {name: _by_row(name, method) for name, method in methods.items()}
@@ -42,7 +42,7 @@ def _by_row(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _rows(given: Iterator[Any]) -> Iterator[Any]:
-    """Yield rows one by one: those of pandas frames as frames of one row."""
+    """Yield rows one by one; a row of a pandas frame is a frame of one row."""
     for rows in given:
         if hasattr(rows, "iloc"):
             yield from (rows.iloc[at : at + 1].reset_index(drop=True) for at in range(len(rows)))
@@ -51,7 +51,7 @@ def _rows(given: Iterator[Any]) -> Iterator[Any]:
 
 
 def _function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function for `applyInPandasWithState` that calls this one by row."""
+    """Return a function for `applyInPandasWithState` that calls the given function once for each row."""
 
     def of_row(key: Any, frames: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
         if state.hasTimedOut:
@@ -59,14 +59,14 @@ def _function(function: Callable[..., Any]) -> Callable[..., Any]:
             return
         before = state._timeout_timestamp
         for row in _rows(frames):
-            state._timeout_timestamp = before  # a timeout holds until the next call alone
+            state._timeout_timestamp = before  # a timeout is valid only until the next call
             yield from function(key, iter([row]), state)
 
     return of_row
 
 
 def _processor(processor: StatefulProcessor) -> StatefulProcessor:
-    """Return a processor that lets this one handle its input rows one at a time, and all else as it comes."""
+    """Return a processor that passes its input rows one at a time to the given processor."""
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
     class OneAtATime(StatefulProcessor):
@@ -94,4 +94,6 @@ _TAKING: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "transformWithStateInPandas": ("statefulProcessor", _processor),
     "transformWithState": ("statefulProcessor", _processor),
 }
-"""The methods that take a function with state, each with the parameter, and what makes a function by row of another."""
+"""The methods that take a stateful function, each with its parameter and the wrapper that calls the function row by
+row.
+"""

@@ -17,40 +17,40 @@ if TYPE_CHECKING:
 
 
 def rows_of(table: Any, of: str = "") -> list[dict[str, Any]]:
-    """Return the rows of an arrow table, of a pandas, Spark or DuckDB frame, or of what iterates over mappings.
+    """Return the rows of an Arrow table, of a pandas, Spark or DuckDB frame, or of an iterable of mappings.
 
     Args:
         table: The table.
-        of: What messages call the function that returned it.
+        of: The name of the function that returned the table, for messages.
 
     Raises:
-        BadInput: It is nothing of these, or two of its columns have one name.
+        BadInput: The table has another type, or two columns of the same name.
     """
     where = of and f"{of}: "
-    if hasattr(table, "sparkSession"):  # Spark's
+    if hasattr(table, "sparkSession"):  # a Spark DataFrame
         table = arrow_table_of(table)
-    elif hasattr(table, "to_arrow_table"):  # DuckDB's
+    elif hasattr(table, "to_arrow_table"):  # a DuckDB relation
         table = table.to_arrow_table()
     elif type(table).__module__.startswith("pandas."):
         table = pa.Table.from_pandas(table, preserve_index=False)
     if isinstance(table, pa.Table):
         twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
         if twice:
-            raise BadInput(f"{where}two columns are called {twice[0]!r}: give each a name of its own with .alias()")
+            raise BadInput(f"{where}two columns are named {twice[0]!r}: rename one of them with .alias()")
         columns = [_values(table.column(name), f"{where}the column {name!r}") for name in table.column_names]
         if not columns:
             return [{} for _ in range(table.num_rows)]
         return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
     if not isinstance(table, Iterable) or isinstance(table, (str, bytes, Mapping)):
         raise BadInput(
-            f"{where}{'None' if table is None else type(table).__name__} came where rows were expected: return dicts, "
-            "or a pandas or arrow table"
+            f"{where}expected rows, and got {'None' if table is None else type(table).__name__}: return dicts, or a "
+            "pandas or arrow table"
         )
     rows = []
     for row in table:
         as_mapping = row.asDict(recursive=True) if hasattr(row, "asDict") else row
         if not isinstance(as_mapping, Mapping):
-            raise BadInput(f"{where}a row is {row!r}: return each as a dict from the columns' names to values")
+            raise BadInput(f"{where}a row is {row!r}: return each row as a dict of column names and values")
         rows.append({name: plain(value) for name, value in as_mapping.items()})
     return rows
 
@@ -60,19 +60,19 @@ def _values(column: pa.ChunkedArray, what: str) -> list[Any]:
         return [*map(plain, plain_values(column))]
     except (ValueError, OverflowError):
         raise BadInput(
-            f"{what} has a time or date beyond the years 1 to 9999, such as seconds make that are milliseconds: mend "
-            "how it is read"
+            f"{what} has a time or date beyond the years 1 to 9999: a common cause is that the reader takes "
+            "milliseconds for seconds"
         ) from None
 
 
 def window_among(columns: Collection[str], structs: Sequence[str]) -> str | None:
-    """Return the column of a result that counts as its two fields, `start` and `end`; None: there is no such column.
+    """Return the window column in whose place a result has the columns `start` and `end`; None: no such column.
 
-    It is the only window, or of several the one that Spark names: two would clash.
+    It is the only window, or the window with Spark's default name: the fields of two windows would clash.
 
     Args:
         columns: The columns of the result.
-        structs: Those of them whose values are windows.
+        structs: The columns whose values are windows.
     """
     if {"start", "end"} & {*columns}:
         return None
@@ -84,7 +84,7 @@ def window_among(columns: Collection[str], structs: Sequence[str]) -> str | None
 
 
 def columns_of(frame: DataFrame) -> list[str]:
-    """Return the columns of a frame, of its window `start` and `end`."""
+    """Return the columns of a frame, with `start` and `end` in place of a window."""
     from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
 
     times = (TimestampType, TimestampNTZType)
@@ -100,11 +100,11 @@ def columns_of(frame: DataFrame) -> list[str]:
 
 
 def flat(rows: Sequence[Mapping[str, Any]], known: Collection[str] = ()) -> list[Mapping[str, Any]]:
-    """Return rows in which the window, whatever it is called, stands as its two fields, `start` and `end`.
+    """Return rows with the columns `start` and `end` in place of a window, whatever the window's name.
 
     Args:
         rows: The rows.
-        known: Columns that stay as they are.
+        known: Columns that stay unchanged.
     """
     names = dict.fromkeys(name for row in rows for name in row)
     structs = [
@@ -130,12 +130,12 @@ def _is_window(value: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """Return a value with its timestamps in UTC, whatever zone they came in."""
+    """Return a value with its timestamps in UTC."""
     if isinstance(value, datetime):
         if value.tzinfo is None:
             return value
         utc = value.astimezone(UTC)
-        return datetime(*utc.timetuple()[:6], utc.microsecond, UTC)  # pandas' Timestamps too
+        return datetime(*utc.timetuple()[:6], utc.microsecond, UTC)  # pandas' Timestamps become datetimes, too
     if isinstance(value, dict):
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,7 +1,7 @@
-"""Runs a job's query over micro-batches of its own columns, and returns the rows that it wrote in each of them.
+"""Runs a job's query over micro-batches, and returns the rows of each micro-batch.
 
-Each batch has a file of the clock beside those of the inputs. Under the default trigger an empty file follows each: the
-batch without data that Spark runs after a watermark moved, at a moment that doesn't depend on the machine.
+Each batch has a file for the clock and a file for each input. Under the default trigger, an empty file follows each
+batch: Spark's micro-batch without data then runs at a fixed moment after the watermark moves.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ class Declared:
     """A job's declaration.
 
     Attributes:
-        names: The columns of its result.
-        columns: Those that are compared: of the window its start and end.
-        watermarks: The watermarks that it has declared.
-        plan: Its analyzed plan.
-        grouping: The grouping whose rows it updates, if it does.
-        tables: How it uses the tables that don't change.
-        schema: The schema of its result; None where it isn't known.
-        settings: The settings of the session that it makes.
-        divergences: The names of the known divergences of Spark's optimizer that reach its plan.
+        names: The columns of the job's result.
+        columns: The compared columns, with `start` and `end` in place of a window.
+        watermarks: The watermarks that the job has declared.
+        plan: The job's analyzed plan.
+        grouping: The grouping whose rows the job updates, if any.
+        tables: The job's use of the static tables.
+        schema: The schema of the job's result; None: unknown.
+        settings: The session settings that the job changes.
+        divergences: The names of the known divergences of Spark's optimizer that affect the plan.
     """
 
     names: Sequence[str] = ()
@@ -72,24 +72,24 @@ class Declared:
 
 @dataclass(frozen=True)
 class QueryOutput:
-    """The output of a job's query, and the faults and late rows that it met.
+    """The output of a job's query, with the faults and late rows of the run.
 
     Attributes:
-        batches: The rows of each batch; of a sink one list, of the end.
-        parts: The rows of each micro-batch; of a sink none.
-        covered: Which of `REPEATED` and `RESTORED` were met.
+        batches: The rows of each batch; for a sink, a single list of the rows at the end.
+        parts: The rows of each micro-batch; empty for a sink.
+        covered: Which of `REPEATED` and `RESTORED` the run has covered.
         stateful: Whether the query has state.
-        crashed: The places in which it died, in order, with rows in the micro-batch or without.
-        died_at: The line of the user's code before which it last died in the middle of an output, or the number of rows
-            after which it did, in words.
-        dropped: How many rows Spark's operators dropped because they were behind the watermark.
-        ahead: Whether the watermark went beyond the clock.
-        other_times: Whether the job derives an event time that its input has as it is, and gets other times.
+        crashed: The crashes in order, each with whether its micro-batch had rows.
+        died_at: Where the query last died within an output, in words: the line of the user's code, or the number of
+            rows.
+        dropped: The number of rows that Spark's operators dropped because they were behind the watermark.
+        ahead: Whether the watermark was ahead of the clock.
+        other_times: Whether the job derives the event time that its input already has, and gets other times.
         plan: The query's analyzed plan.
-        tables: How the job uses the tables that don't change.
-        settings: The settings of the session that the job makes.
-        triggers: The triggers that a sink asks for, and that the check replaces.
-        divergences: As `Declared.divergences`; of a sink alone, whose plan its query shows.
+        tables: The job's use of the static tables.
+        settings: The session settings that the job changes.
+        triggers: The triggers that a sink sets and the check replaces.
+        divergences: As `Declared.divergences`, for a sink only: its plan is known only from its query.
     """
 
     batches: list[list[Row]]
@@ -110,11 +110,11 @@ class QueryOutput:
 
 @dataclass(frozen=True)
 class Runner(RunnableJob):
-    """Runs one job.
+    """Declares a job, and runs the job's queries.
 
     Attributes:
-        on: The PySpark that the job runs on; None: this process's.
-        declared: What the job's declaration has said, by the options that it may depend on.
+        on: The PySpark that runs the job; None: this process's PySpark.
+        declared: The earlier results of `declare`, by the options that may affect them.
     """
 
     on: OtherPySpark | None = None
@@ -127,11 +127,11 @@ class Runner(RunnableJob):
         run: RunOptions = PLAIN,
         times_ms: Sequence[int] = (),
     ) -> QueryOutput:
-        """Run the job's query over batches; arguments as the attributes of `Feed`.
+        """Run the job's query over batches; the arguments are the attributes of `Feed`.
 
         Raises:
-            BadInput: The job breaks the contract, or Spark refuses its query, or has no other clock than the machine's.
-            StreamproofError: The query failed, or took longer than it may.
+            BadInput: The job breaks the contract, Spark refuses its query, or this Spark can't set the query's clock.
+            StreamproofError: The query failed, or exceeded its time limit.
         """
         feed = Feed(batches, clock, run, times_ms)
         if self.on is not None:
@@ -148,11 +148,11 @@ class Runner(RunnableJob):
         return _in_session(run, output)
 
     def as_batch(self, tables: Tables, run: RunOptions = PLAIN) -> list[dict[str, Any]]:
-        """Run the job over frames that don't stream; return its rows.
+        """Run the job over batch DataFrames, and return its rows.
 
         Raises:
             BadInput: The job breaks the contract, or Spark refuses it.
-            StreamproofError: It failed.
+            StreamproofError: The job failed.
         """
 
         def rows(spark: SparkSession, folder: Path) -> list[dict[str, Any]]:
@@ -170,7 +170,8 @@ class Runner(RunnableJob):
         return _in_session(run, rows)
 
     def declare(self, run: RunOptions = PLAIN) -> Declared:
-        """Declare the job without running it, unless that was done before; of a sink nothing is known before it runs.
+        """Declare the job without running it, or return the earlier declaration; a sink's declaration is empty before
+        its run.
 
         Raises:
             BadInput: The job breaks the contract.
@@ -210,7 +211,7 @@ def query_over(runnable: RunnableJob, spark: SparkSession, folder: Path, feed: F
 
 
 def output_of(query: JobQuery, run_all: Callable[[], None]) -> QueryOutput:
-    """Return the rows that a query wrote, with the faults and late rows that it met; `run_all` runs its batches."""
+    """Return a query's rows, with the faults and late rows of its run; `run_all` runs its batches."""
     batches, parts = query.emitted(run_all)
     declaration, deaths, committed = query.declaration, query.deaths, query.times.committed
     covered = {REPEATED} if any(has_rows for _, has_rows in deaths.happened) else set()
@@ -241,10 +242,10 @@ def _in_session(run: RunOptions, do: Callable[[SparkSession, Path], Result]) -> 
 
 @contextlib.contextmanager
 def session_of(run: RunOptions) -> Iterator[SparkSession]:
-    """Give this thread's session as a query needs it that is run so.
+    """Yield this thread's session, with the settings of a run.
 
     Raises:
-        BadInput: Spark refuses a setting, or it has no effect on a session that runs.
+        BadInput: Spark refuses a setting, or can't change the setting of a running session.
     """
     partitions = partitions_of_users_session() if run.partitions is None else run.partitions
     settings = {**partitions_setting(partitions), **run.settings, **(SETTINGS if run.processing_time else {})}

@@ -1,4 +1,4 @@
-"""A simulated death of a process: its place in the code, and its leftovers for the next start."""
+"""Simulates the death of a process in a user's code, and the memory and checkpoint of the next process."""
 
 from .steps import Steps, dying_writer
 

@@ -1,8 +1,8 @@
-"""Restores the memory of a job's code in this process, so that each start of its query sees a new process.
+"""Resets the values that a job's code keeps in memory, as if each start of its query were a new process.
 
 A dead process loses its globals, class attributes, closures, caches and open transactions. A check restarts a query in
-the same process, so it restores the values. Values that only the code reading the target refers to are kept: they stand
-for the target, which outlives the process.
+the same process, so it restores the original values. The check doesn't restore values that only the reader of a sink's
+target uses: the target outlives the process.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ class Memory:
         self._kept: list[PutBack] = []
 
     def __reduce__(self) -> tuple[type[Memory], tuple[()]]:
-        """Give a process that receives this object a memory of its own."""
+        """Pickle as an empty memory: another process has other values."""
         return Memory, ()
 
     def learn(self, job: Any, *targets: Any) -> None:
-        """Record the values that a job's code refers to, before its first run; known values stay.
+        """Record the values that a job's code refers to, before the job's first run; keep the values recorded earlier.
 
         Args:
             job: A user's function, a callable object, or the code of a script.
-            targets: Objects that stand for the target, such as the function that reads it.
+            targets: Objects that represent the sink's target, such as the function that reads the target.
         """
         for root, keeps in [*((target, False) for target in targets), (job, True)]:
             waiting = deque([root])
@@ -139,7 +139,7 @@ def _of_function(function: Any) -> tuple[list[PutBack], list[Any]]:
 
 
 def _of_code(code: CodeType, own: dict[str, Any], enclosed: Sequence[Any] = ()) -> tuple[list[PutBack], list[Any]]:
-    """Return the same for the globals and module names in code; enclosed values may include some."""
+    """Return the restoring functions and the objects, for the globals and modules that code names."""
     names = sorted({*names_of(code)})
     spaces = [own]
     modules = [sys.modules.get(name) for name in names]  # the modules that the code itself imports
@@ -151,7 +151,7 @@ def _of_code(code: CodeType, own: dict[str, Any], enclosed: Sequence[Any] = ()) 
 
 
 def _spaces_of(module: Any, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Return the names in a user's module, and in its modules that code refers to."""
+    """Yield the namespaces of a user's module, and of the modules that code reaches through it."""
     waiting, seen = [module], set()
     while waiting:
         module = waiting.pop()
@@ -261,7 +261,7 @@ def _emptied(cached: Any) -> bool:
 
 
 def _released(lock: Any) -> bool:
-    """Release a lock held by any thread: a thread that died within its `with` never releases it."""
+    """Release a lock: a thread that died within `with` still holds it."""
     lock.release() if hasattr(lock, "locked") and lock.locked() else lock._release_save()
     return False
 

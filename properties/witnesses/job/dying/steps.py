@@ -1,7 +1,8 @@
-"""Simulates the death of a user's own code at work: between two lines, or between two written rows.
+"""Simulates the death of a process in a user's code, between two lines or between two written rows.
 
-A dead process runs no more code. Here an exception ends the work, and is raised again by every call in the code's
-`finally` and `except` blocks. Only calls that close or roll back still run, because the end of a process does the same.
+A dead process runs no more code. Here an exception ends the function, and each call in its `finally` and `except`
+blocks raises the exception again. Only calls that close or roll back still run: the end of a process closes and rolls
+back, too.
 """
 
 from __future__ import annotations
@@ -20,34 +21,35 @@ from ....system.visible import visible_path
 from ...spark.failures import PlannedCrash, is_users
 
 VISITS = 2
-"""The maximum steps of a line: a loop can die before its first row, and between two rows."""
+"""The number of times that a line counts: a loop can die before its first row, and between two rows."""
 
 ENDS = frozenset({"close", "rollback", "release", "unlock", "disconnect", "shutdown", "stop", "cancel", "__exit__"})
-"""The names of functions that act as the end of a process on files, locks, connections and transactions."""
+"""Names of functions that close or release files, locks, connections and transactions, as a process's end does."""
 MOST_DEATHS = 100
-"""The number of repeated deaths of a function that catches every exception."""
+"""The limit on exceptions raised in a function that catches every exception."""
 _UNWINDS = dis.opmap.get("PUSH_EXC_INFO", -1)
-"""The instruction at the start of an `except` or `finally` block: Python leaks frames if a trace raises before it."""
+"""The opcode at the start of an `except` or `finally` block. Python leaks frames if a trace raises before this opcode.
+"""
 GENERATED = "<string>"
 """The file name of generated code, such as a named tuple's, whose lines aren't the user's."""
 
 
 class Killed(BaseException):
-    """Ends a function at work; not an Exception, because the user's code may catch exceptions."""
+    """Ends a running function; not an Exception, because user code may catch exceptions."""
 
 
 class Death:
-    """A simulated death of a function at work, caused by a trace of its code.
+    """A simulated death within a function, raised by a trace of the function's code.
 
     Attributes:
-        place: The place of the death, in words; empty without a death.
+        place: Where the function died, in words; empty: no death.
     """
 
     place = ""
     _again = 0
 
     def run(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Call a function, and let the function die.
+        """Call a function until its planned death.
 
         Raises:
             PlannedCrash: The function has died.
@@ -64,7 +66,8 @@ class Death:
             sys.setprofile(profile)
             sys.unraisablehook = hook
         if self.place:  # the function may catch every exception
-            # A dead process holds nothing open; SQLite's connections in a cycle would lock their database.
+            # SQLite connections in reference cycles would keep their database locked; a dead process closes its
+            # connections.
             gc.collect()
             raise PlannedCrash
 
@@ -76,7 +79,7 @@ class Death:
         raise NotImplementedError
 
     def _die(self) -> NoReturn:
-        """Die, and die again at each call of the user's code, so that `finally` and `except` blocks call nothing."""
+        """Raise `Killed`, and raise it again at each call in the user's `finally` and `except` blocks."""
         sys.setprofile(self._calls)
         raise Killed
 
@@ -89,7 +92,7 @@ class Death:
             return
         if is_users(caller.f_code.co_filename) and self._again < MOST_DEATHS:
             self._again += 1
-            # Python removes a trace or profile that raises an exception, so each restores the other.
+            # Python removes a trace or profile function that raises, so each of the two restores the other.
             while caller is not None:
                 caller.f_trace = self._unwinding
                 caller = caller.f_back
@@ -97,13 +100,15 @@ class Death:
             raise Killed
 
     def _unwinding(self, frame: FrameType, event: str, given: Any) -> Any:
-        """Watch calls again; a trace that raises where Python unwinds would leak the trace's frames."""
+        """Restore the profile function, which raises instead of this trace, because a trace that raises here leaks
+        frames.
+        """
         sys.setprofile(self._calls)
         return self._unwinding
 
 
 class Steps(Death):
-    """Counts the reached lines of the user's own code, and may let the function die after a line.
+    """Counts the lines that user code reaches, and may let the function die before a line.
 
     Attributes:
         last: The number of lines before the death; None: no death.

@@ -1,7 +1,7 @@
-"""Lets a write of a `foreachBatch` function fail, after Spark has written some of its rows.
+"""Makes a write of a `foreachBatch` function fail after Spark has written some of its rows.
 
-Spark writes each partition in a separate task. A database keeps the rows of finished tasks even if other tasks fail. So
-the process dies while some tasks are still running.
+Spark writes each partition in a separate task. A database keeps the rows of finished tasks even if other tasks fail.
+The simulated process therefore dies while some tasks are still running.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CUTS = (
     "before its first partition, and after the others",
     "after a row of each partition",
 )
-"""The places where a write fails, in words."""
+"""Where a write fails, in words."""
 FIRST, OTHERS, ROW = range(len(CUTS))
 WAIT_MS = 1_000
 """The time that a task waits for other tasks before it fails."""
@@ -36,11 +36,11 @@ _IN_PARTITION = (1 << 33) - 1
 
 
 class Writes(Death):
-    """Counts the writes that a function asks Spark for, and lets a given write fail.
+    """Counts the writes that a function requests from Spark, and makes a given write fail.
 
     Attributes:
-        last: The index of the failing place, from 1: each write has a place for each of `CUTS`; None: no failure.
-        reached: The number of places in the writes so far.
+        last: The index of the failure, from 1; each write can fail at each of `CUTS`; None: no failure.
+        reached: The number of possible failures in the writes so far.
     """
 
     def __init__(self, last: int | None = None) -> None:
@@ -59,7 +59,7 @@ class Writes(Death):
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[None]:
-        """Count the writes within the block, and let a given write fail."""
+        """Count the writes within the block, and make a given write fail."""
         kind = connect.classes().frame
         original = {name: getattr(kind, name) for name in _METHODS if hasattr(kind, name)}
         write = kind.write
@@ -85,7 +85,7 @@ class Writes(Death):
         return failing(frame, self._next())
 
     def _next(self) -> int | None:
-        """Count a write; return its place of failure, or None without a failure."""
+        """Count a write; return the index in `CUTS` at which it fails, or None."""
         number = next(self._numbers)
         self.reached = (number + 1) * len(CUTS)
         if self.last is None or number != (self.last - 1) // len(CUTS):
@@ -132,7 +132,7 @@ def failing(frame: DataFrame, cut: int | None) -> DataFrame:
 def _after_a_row(function: Callable[[Iterable[Any]], Any]) -> Callable[[Iterable[Any]], Any]:
     """Return a `foreachPartition` function that dies after a row of each partition.
 
-    Spark sends rows to Python in groups, so the rows before a failing row would never arrive.
+    A row that fails in Spark would also lose the rows before it, because Spark sends rows to Python in groups.
     """
     message = PlannedCrash.__name__
 

@@ -64,9 +64,9 @@ class Explored:
         source: The script, with placeholders for the arguments and the environment that it requires.
         reads: The read of each input, by the input's name.
         columns: The columns of each read, by the input's name.
-        tables: The columns of each batch read that can't be read here, by its name.
-        learned: The columns that the script uses of each input or table without a known schema, by its name.
-        folders: The input's name of each frame's folder, by the folder's name.
+        tables: The columns of each table that can't be read here, by the table's name.
+        learned: The columns that the script uses, for each input or table without a known schema, by name.
+        folders: The name of each input, by the name of its frame's folder.
         writes: The started queries.
         unfinished: The error that ended the script before all of its queries had started; None: no such error.
         seconds: The duration of the run (s).
@@ -92,7 +92,7 @@ class Open(Frames):
         folder: The folder of the frames' files.
         learned: The known columns of each input without a schema, by its name.
         columns: The columns of each input, by its name.
-        folders: The input's name of each frame's folder, by the folder's name.
+        folders: The name of each input, by the name of its frame's folder.
     """
 
     spark: Any = None
@@ -127,9 +127,9 @@ class Exploring(Lift):
     """A run whose batch reads return empty frames for missing tables.
 
     Attributes:
-        learned: As in `Open`.
-        absent: The columns of each missing table, by the name of its read.
-        made: The columns of each table that the script creates by a statement, which isn't run, by the table's name.
+        learned: The known columns of each source without a schema, by the source's name.
+        absent: The columns of each missing table, by the table's name.
+        made: The columns of each table that a skipped CREATE statement would create, by the table's name.
     """
 
     learned: dict[str, KnownColumns] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class Exploring(Lift):
             self.made[made[0].casefold()] = made[1]
 
     def batch(self, read: Read | None, original: Callable[[], DataFrame]) -> DataFrame:
-        """Read a source without a given table, as the script would, if the source exists here."""
+        """Run the script's own batch read; if its source is missing here, return an empty frame."""
         from pyspark.errors import AnalysisException
 
         try:
@@ -154,7 +154,7 @@ class Exploring(Lift):
             return self.schema_of(read) or self._of_absent(read)
 
     def table(self, read: Read) -> DataFrame | None:
-        """Answer a batch read; a table that isn't in the catalog here is empty."""
+        """Answer a batch read; a table that is missing in the local catalog is empty."""
         if (given := super().table(read)) is not None:
             return given
         is_table = read.format == "" and read.target is not None and "/" not in read.target
@@ -187,9 +187,9 @@ class Exploring(Lift):
     def by_itself(self, read: Read, frame: DataFrame, writer: str) -> DataFrame:
         """Answer a read of another query's output with an input, because each query is checked alone."""
         assert isinstance(self.inputs, Open)
-        if read.name in self.inputs.columns:  # the name is an input's
+        if read.name in self.inputs.columns:  # an input already has this name
             return super().by_itself(read, frame, writer)
-        self.note(f"{read}, which its {writer} writes, is an input of its own: the two aren't checked together")
+        self.note(f"{read}, which the script's {writer} writes, becomes an input: the check runs each query alone")
         (opened,) = self.inputs.opened(read, frame.schema).values()
         return opened
 
@@ -205,7 +205,7 @@ class Exploring(Lift):
             return None
         before = {**self.absent}
         frame = self.pipeline.rows(dataset)
-        self.absent = before  # only its columns are needed: its own reads don't count as the flow's
+        self.absent = before  # reads of the dataset itself aren't reads of the flow
         return None if frame is None else frame.schema
 
 
@@ -251,7 +251,7 @@ def columns_of(read: Read, spark: SparkSession) -> StructType | None:
             found = spark.readStream.format(form).options(**read.options).load(path).schema
         else:
             return None
-    except Exception:  # missing or unreadable files: the script's use of the columns determines them
+    except Exception:  # missing or unreadable files: infer the columns from their use
         return None
     return found if len(found) else None
 
@@ -265,7 +265,7 @@ def explored(
         source: The script.
         spark: The session of the runs.
         given: The frames of the inputs that the user describes, by name.
-        tables: The frames of its tables, by name.
+        tables: The frames of the script's tables, by name.
 
     Raises:
         BadInput: The script fails, or uses a column with an unknown source.
@@ -331,10 +331,10 @@ def learned_of(name: str, learned: dict[str, KnownColumns]) -> KnownColumns:
 
 
 def learn(missing: Lacking, learned: dict[str, KnownColumns], streams: Mapping[str, object]) -> bool:
-    """Add a column, or a better type, to the only source that can have it; return whether the source is unique.
+    """Add a column, or a better type, to the only source that can have the column; return whether there is one.
 
     By default, a column of a stream and a table counts as the stream's, and a column of several tables as the first
-    table's. If Spark lists the columns that it searched, they decide.
+    table's. If Spark lists the columns that it searched, this list decides.
     """
     able = {name: columns for name, columns in learned.items() if columns.can_take(missing)}
     asked = {name: columns for name, columns in able.items() if columns.has_of(missing.beside)}
@@ -396,12 +396,12 @@ def _explained(
     reads: Mapping[str, Read],
     learned: Mapping[str, KnownColumns],
 ) -> BadInput:
-    """Return a script's error, with the option that provides the missing fact."""
+    """Add to a script's error the option that sets the missing columns."""
     unknown = [name for name in learned if name in reads]
     if missing is None or not unknown:
         return failure
     read = reads[unknown[0]]
     return BadInput(
         f"line {read.line} of {source.where} reads {read} without a schema, and its columns can't be inferred "
-        f"({first_line(Exception(failure.message)).rstrip('.;')}): say them with {source.remedies.input_of(unknown[0])}"
+        f"({first_line(Exception(failure.message)).rstrip('.;')}): set them with {source.remedies.input_of(unknown[0])}"
     )

@@ -69,7 +69,7 @@ def inferred_queries(
         source: The script.
         spark: The session.
         given: The frames of the inputs that the user describes, by name.
-        tables: The frames of its tables, by name.
+        tables: The frames of the script's tables, by name.
         only_some: Whether to accept the queries that start before the script fails.
 
     Raises:
@@ -82,8 +82,8 @@ def inferred_queries(
         found = explored(found.source, spark, given, tables)
     if found.seconds > MOST_SECONDS:
         raise BadInput(
-            f"{source.where} takes {found.seconds:.0f} s until it waits for its queries, and a check runs it some "
-            f"fifty times: let it do nothing that takes longer than {MOST_SECONDS:g} s without data, or give a "
+            f"{source.where} takes {found.seconds:.0f} s before it waits for its queries, and a check runs the script "
+            f"some fifty times: make the script start its queries within {MOST_SECONDS:g} s without data, or give a "
             "function that starts its query, FILE.py:FUNCTION"
         )
     started = started_of(found.writes)
@@ -138,16 +138,16 @@ def functions_with_queries(source: ScriptSource) -> str:
 def _told(source: ScriptSource, found: Explored) -> list[str]:
     told = []
     if found.source.args != source.args:
-        told.append(f"its arguments are {' '.join(found.source.args)}: --argument says others")
+        told.append(f"its arguments are {' '.join(found.source.args)}: set others with --argument")
     told += [
-        f"its widget {name} is {value}: give it a default to say another"
+        f"its widget {name} is {value}: set another in the widget's default"
         for name, value in found.source.widgets.items()
         if name not in source.widgets
     ]
-    told += [f"${name} is {value}: the environment says another" for name, value in found.source.env.items()]
+    told += [f"${name} is {value}: set another in the environment" for name, value in found.source.env.items()]
     told += [
-        f"the table {name} can't be read here, and has drawn rows of {_columns_in_words(name, kind, found)}: "
-        f"--static {plain_name(name)}=FILE.csv says its rows"
+        f"the table {name} can't be read here, and has drawn rows of {_columns_in_words(name, kind, found)}: give its "
+        f"rows with --static {plain_name(name)}=FILE.csv"
         for name, kind in found.tables.items()
     ]
     return told
@@ -155,7 +155,7 @@ def _told(source: ScriptSource, found: Explored) -> list[str]:
 
 def _columns_in_words(name: str, columns: StructType, found: Explored) -> str:
     if name in found.learned and not found.learned[name].kinds:
-        return "one column, for the script uses none by its name"
+        return "one column, because the script names none"
     return f"the columns {', '.join(columns.names)}"
 
 
@@ -179,7 +179,7 @@ def _typed(name: str, found: Explored, columns: StructType, plans: Sequence[Trac
 
 
 def drawn_table(columns: StructType) -> pa.Table:
-    """Return rows of a table: keys and values, some of which also occur in a stream's column of the same type."""
+    """Draw the rows of a table; some of its values also occur in stream columns of the same type."""
     values, schema = {}, arrow_schema(columns)
     for column in schema:
         plain = [*key_kinds(column.type, _AROUND)[:2], *kinds(column.type, _AROUND)[:2]]

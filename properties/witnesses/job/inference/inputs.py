@@ -1,4 +1,4 @@
-"""Creates the `Input` of each read of a script from its queries' plans, in the form that a user would write."""
+"""Creates each input of a script from its queries' plans, with the Python code that a user would write."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ class InferredInput:
     """An inferred input of a script.
 
     Attributes:
-        name: Its name in `reads`.
+        name: The input's name in `reads`.
         input: The input.
         text: The input as Python code.
-        read: The read that the input answers.
+        read: The script's read of the input.
         guesses: The guessed facts, each as a sentence with the option that sets the fact.
         text_of_value: The payload's form as Python code, if it differs from the form's name.
     """
@@ -83,8 +83,8 @@ def inferred_input(
     """Infer an input.
 
     Args:
-        name: Its name in `reads`.
-        read: The read that it answers.
+        name: The input's name in `reads`.
+        read: The script's read of the input.
         columns: The columns of the source.
         query: The plan of the checked query.
         all_queries: The plans of all queries of the script, because all queries read the same rows.
@@ -119,7 +119,7 @@ class _Reading:
         return "value" if self.envelope is None else self.envelope.payload
 
     def read_payload(self, found: Sequence[Mapping[Place, Payload]]) -> None:
-        """Use the payload's columns: of all schemas by which the job parses it, and fields extracted one by one."""
+        """Use the fields of all schemas that parse the payload, and the fields that the job extracts one by one."""
         from pyspark.sql.types import StringType, StructField, StructType, _parse_datatype_string
 
         whole = Place(self.name, self.payload_column, (), parsed=True)
@@ -154,13 +154,13 @@ class _Reading:
         for name in [name for name in fields if known.setdefault(name.casefold(), name) != name]:
             del fields[name]
             self.guesses.append(
-                f"{name} of {self.name} is null, for Spark tells it from {known[name.casefold()]} by case alone"
+                f"{name} of {self.name} is null, because only case tells its name from {known[name.casefold()]}"
             )
         if not fields:
             self.value, self.text_of_value = "text", '"text"'
             self.columns = [StructField(LINE, StringType())]
             self.guesses.append(
-                f"the payload of {self.name} is any text, for its fields aren't known: --input says them"
+                f"the payload of {self.name} is any text, because its fields aren't known: set them with --input"
             )
             return
         if {"op", *_IMAGES} <= {*fields}:
@@ -173,7 +173,7 @@ class _Reading:
         self.columns = [*fields.values()]
 
     def read_parts(self, payload: Payload) -> None:
-        """Use the parts of a text as columns."""
+        """Use the separated parts of a text payload as columns."""
         from pyspark.sql.types import StructField, _parse_datatype_string
 
         numbers = range(1 + max(int(number) for (number,) in payload.fields))
@@ -192,7 +192,7 @@ class _Reading:
         )
 
     def take_types(self, found: Sequence[Mapping[Place, frozenset[str]]]) -> None:
-        """Restrict texts to numbers or truth values where the job parses them: Spark fails on other texts.
+        """Draw only numbers or booleans in text columns that the job casts: Spark fails on other texts.
 
         Columns of files and tables keep their declared types, and get example values.
         """
@@ -212,12 +212,14 @@ class _Reading:
                 self.values[column.name] = TEXTS[able[0]]
 
     def take_texts(self, splits: Sequence[Split]) -> None:
-        """Restrict texts to times where the job parses them or takes parts of them: Spark fails on other texts."""
+        """Draw only texts that the job can parse as times, or split into the parts that it extracts: Spark fails on
+        other texts.
+        """
         texts = {one.name for one in self.columns if one.dataType.simpleString() == "string"}
         if self.has_payload and not self.parts and self.value not in _READABLE:
             return
         times = [(self.column_of(time.place), time) for time in self.other_times if holds_time(time)]
-        for column, time in reversed(times):  # so that the form that the job tries first is used
+        for column, time in reversed(times):  # so that the format that the job tries first wins
             if column in texts:
                 form = TimeForm(pa.string(), time.form, 1)
                 self.values[str(column)] = [form.of(one) for one in TIMES]
@@ -229,7 +231,9 @@ class _Reading:
             self.values[str(column)] = [separator.join(texts[n % len(texts)] for texts in each) for n in range(3)]
 
     def column_of(self, place: Place) -> str | None:
-        """Return the input's column with the value of a place: a name, or a path; None: no single column."""
+        """Return the input's column, or the path within a column, that contains a place's value; None: no single
+        column.
+        """
         if place.source != self.name:
             return None
         if not self.has_payload:
@@ -256,7 +260,7 @@ class _Reading:
         if identity := self.identity():
             own["identity"] = identity[0] if len(identity) == 1 else identity
             names = " and ".join(identity)
-            said = f"rows of {self.name} that agree in {names} are copies of an event, for the query keeps one of them"
+            said = f"rows of {self.name} that agree in {names} are copies of an event: the query keeps only one of them"
             self.guesses.append(said)
         own = {name: given for name, given in own.items() if given not in (None, (), "json")}
         found = Input(ddl(self.columns), name=plain_name(self.name), **own)
@@ -278,7 +282,7 @@ class _Reading:
         """Return the columns by which all operators group rows; for a job without state, a column of its result."""
         groups = [places for below, places in self.query.groups if self.name in below]
         times |= {self.column_of(time.place) for time in self.times}
-        # A text that the job parses as a number can't carry a shared query's prefix.
+        # A shared query adds a prefix to keys, so a text that the job parses as a number can't be a key.
         times |= {name for name, texts in self.values.items() if texts is not PLAIN_TEXTS}
         of_key = None if self.envelope is None else Place(self.name, self.envelope.key)
         if self.value == "debezium":
@@ -289,7 +293,7 @@ class _Reading:
             return self.key_without_state(times)
         texts = {column.name for column in self.columns if column.dataType.simpleString() == "string"}
         others = groups
-        if texts & {*self.identity()}:  # events of two keys get different identities
+        if texts & {*self.identity()}:  # events of two keys never share an identity
             others = [places for places in groups if places not in self.query.identities]
         return self.common(groups, times, of_key) or self.common(others, times, of_key)
 
@@ -308,13 +312,13 @@ class _Reading:
         return tuple(name for name in dict.fromkeys(found or ()) if name in there)
 
     def primary_key(self, groups: Sequence[Sequence[Place]]) -> tuple[str, ...]:
-        """Return the primary key of a table whose changes are read: the job's grouping key, or a column like `id`."""
+        """Return the primary key of a change-data input: the job's grouping key, or a column such as `id`."""
         grouped = [name for places in groups for place in places if (name := self.column_of(place)) is not None]
         columns = [column.name for column in self.columns]
         found = tuple(name for name in dict.fromkeys(grouped) if name in columns)
         if not found:
             found = tuple(sorted(columns, key=lambda name: not _ID.search(name))[:1])
-            self.guesses.append(f"the table's primary key is {found[0]}: --key says another")
+            self.guesses.append(f"the table's primary key is {found[0]}: set another with --key")
         return found
 
     def with_key(self, column: str) -> str:
@@ -356,8 +360,8 @@ class _Reading:
             return None, None
         if len(stamps) > 1:
             self.guesses.append(
-                f"its event time is {stamps[0]}, the first of {', '.join(stamps)}, for no watermark says which it is: "
-                "--time says another"
+                f"its event time is {stamps[0]}, the first of {', '.join(stamps)}, because no watermark names a "
+                "column: set another with --time"
             )
             return stamps[0], None
         return (None if stamps else False), None
@@ -372,7 +376,7 @@ class _Reading:
             return (None if [column] == [*stamps] else column), None
         form = time.form or ("s" if kind in _NUMBERS else None)
         if not time.is_known:
-            self.guesses.append(f"the form of its event time {column} isn't known: --time-format says it")
+            self.guesses.append(f"the format of its event time {column} isn't known: set it with --time-format")
         return column, form
 
     def kind_of(self, path: str) -> str:

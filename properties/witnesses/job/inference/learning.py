@@ -22,7 +22,7 @@ class Lacking:
     """A column that a script uses, and that is missing or has another type.
 
     Attributes:
-        name: The column.
+        name: The column's name.
         kind: The required type, in Spark's words; empty: the column is missing.
         beside: The available columns, as Spark lists them.
     """

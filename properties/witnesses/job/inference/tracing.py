@@ -101,9 +101,9 @@ class Split(NamedTuple):
 
     Attributes:
         place: The text's place.
-        separator: The separator of its parts.
+        separator: The separator of the text's parts.
         number: The part's number, from 0.
-        kind: The type of its cast.
+        kind: The type to which the job casts the part.
     """
 
     place: Place
@@ -114,7 +114,7 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Traced:
-    """The facts about its sources in a query's plan.
+    """The facts about a query's sources that its plan shows.
 
     Attributes:
         sources: The names of the inputs that the query reads.
@@ -124,7 +124,7 @@ class Traced:
         kept: The places of the result's columns.
         casts: The types to which a value is cast, by the value's place.
         other_times: The columns of its windows, and the texts and numbers that the job parses as times.
-        identities: The places of the columns of each deduplication of a single input's rows.
+        identities: For each deduplication of a single input's rows, the places of its columns.
         splits: The text parts that the job extracts.
     """
 
@@ -189,7 +189,7 @@ class _Tracer:
                     yield column.exprId().id(), Tree({"name": str(column.name())}, [generator])
 
     def source_of(self, relation: Any) -> str:
-        """Return the name of the input whose frame is a relation."""
+        """Return the name of the input that a relation of the plan reads."""
         path = relation.dataSource().options().get("path")
         return self.names.get(Path(path.get()).name, "") if path.isDefined() else ""
 
@@ -230,7 +230,7 @@ class _Tracer:
 
     @staticmethod
     def _name(payload: Payload, path: tuple[str, ...], trees: Sequence[Tree]) -> None:
-        """Name a part as its column, with or without another type."""
+        """Name a part of a payload after the column that contains the part."""
         root = trees[-1]
         if root.kind == "Alias" and sum(tree.kind in _ITEMS for tree in trees) == 1:
             payload.names.setdefault(path, str(root.node["name"]))
@@ -263,8 +263,11 @@ class _Tracer:
                         yield time
 
     def other_times(self) -> Iterator[TracedTime]:
-        """Yield the columns of windows, then the values that become times, each with the format that is tried first."""
-        trees = [tree for trees in self.trees for tree in reversed(trees)]  # the times as the source writes them
+        """Yield the columns of windows, then the values that the job converts to times, each with the format tried
+        first.
+        """
+        # outer expressions first: they contain the source's format
+        trees = [tree for trees in self.trees for tree in reversed(trees)]
         for kinds in (_OF_WINDOWS, (*_EPOCHS, *_PARSED_TIMES, "Cast")):
             for tree in trees:
                 if tree.kind in kinds and (tree.kind != "Cast" or tree.node["dataType"] in _TIMESTAMPS):
@@ -293,7 +296,7 @@ class _Tracer:
                 yield below, [*dict.fromkeys(places)]
 
     def _alone(self, column: Any) -> Iterator[Place]:
-        """Yield the unique place of a column in each source; in a union of two columns of one source, none."""
+        """Yield a column's place in each source; skip a source in which the column has several places."""
         places = self.places(column)
         for place in places:
             if [one.source for one in places].count(place.source) == 1:
@@ -375,7 +378,7 @@ def place_of(term: Term) -> Place | None:
 
 
 def separator_of(term: Term) -> str | None:
-    """Return the separator of the text of which a term is a part; None: the term is no part of a text."""
+    """Return the separator of the split text from which a term takes a part; None: the term takes no part of a text."""
     if term.kind not in _ITEMS or term.children[0].kind != "StringSplit":
         return None
     pattern, number = term.children[0].children[1], term.children[1]

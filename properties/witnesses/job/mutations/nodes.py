@@ -35,7 +35,7 @@ class CodeEdit(NamedTuple):
     Attributes:
         node: The replaced node.
         replacement: The new node.
-        line: Its line.
+        line: The line of the node.
         kind: The kind of the change.
         shown: The code before and after the change, if the nodes contain more than the change.
     """

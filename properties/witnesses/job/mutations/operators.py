@@ -116,7 +116,6 @@ class Changes(ReturnChanges):
             self._statement(node, text)
 
     def _statement(self, node: Text, text: str) -> None:
-        """Change an SQL statement at any place."""
         if is_statement(text):
             for other, kind in (*other_statements(text), *other_sql(text)):
                 self.add(node, with_text(node, other), kind)
@@ -130,7 +129,7 @@ class Changes(ReturnChanges):
             super().visit_Call(node)
 
     def visit_Attribute(self, node: cst.Attribute) -> None:
-        """Remove the protection against a repeated write of a batch."""
+        """Insert `distinct` before a batch's rows are collected or written."""
         is_file = node.attr.value == "write" and not isinstance(self.parent(node), cst.Attribute)
         if node.attr.value in OUT and not is_file:
             self.add(node.value, method_of(node.value, "distinct"), "step", node.attr)
@@ -147,7 +146,6 @@ class Changes(ReturnChanges):
         return isinstance(node, cst.Call) and self.functions.named(node.func) in ("col", "column")
 
     def _function(self, node: cst.Call, name: str) -> None:
-        """Change a call of a Spark function."""
         for other in AGGREGATES.get(name, ()):
             if not (name == "count" and only_text(node) == "*"):
                 self.add(node, self.functions.exchanged(node, other), "aggregate")
@@ -168,7 +166,6 @@ class Changes(ReturnChanges):
         self._texts(node, name)
 
     def _method(self, node: cst.Call, function: cst.Attribute) -> None:
-        """Change a call of a method."""
         name = function.attr.value
         if name == "option" and not self.with_options:
             return
@@ -311,7 +308,7 @@ class Changes(ReturnChanges):
         self._named([element.value for element in listed.elements])
 
     def _other_windows(self, node: cst.Call) -> None:
-        """Make windows slide by half their size, start at an offset, or undo either."""
+        """Make windows slide by half their size, or start at an offset; remove a given slide or offset."""
         if len(node.args) < 2 or not isinstance(size := node.args[1].value, cst.SimpleString):
             return
         if len(node.args) > 2:
@@ -337,7 +334,7 @@ class Changes(ReturnChanges):
             self.add(kind, with_text(kind, smaller), "number")
 
     def _texts(self, node: cst.Call, name: str) -> None:
-        """Change a call's texts: SQL, or values."""
+        """Change the SQL and the text values in a call's arguments."""
         for argument in node.args:
             given = argument.value
             if isinstance(given, (cst.SimpleString, cst.FormattedString)) and (text := text_of(given)) is not None:

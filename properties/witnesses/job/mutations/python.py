@@ -80,7 +80,7 @@ class PythonChanges(cst.CSTVisitor):
         self._each_side(node)
 
     def _each_side(self, node: cst.BinaryOperation | cst.BooleanOperation) -> None:
-        """Leave out each side of two conditions."""
+        """Replace two combined conditions by each of them alone."""
         for side in (node.left, node.right):
             self.add(node, side, "condition")
 
@@ -107,7 +107,8 @@ class PythonChanges(cst.CSTVisitor):
 
     def visit_If(self, node: cst.If) -> None:
         is_not = isinstance(node.test, cst.UnaryOperation) and isinstance(node.test.operator, cst.Not)
-        if not is_not and not isinstance(node.test, cst.Comparison):  # they have changes of their own
+        # comparisons and `not` have changes of their own
+        if not is_not and not isinstance(node.test, cst.Comparison):
             self.add(node.test, cst.UnaryOperation(cst.Not(), in_parentheses(node.test)), "condition")
         if node.orelse is None and _is_guard(node.body):
             nothing = cst.SimpleStatementLine([cst.Pass()])

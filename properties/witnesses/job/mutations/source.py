@@ -28,9 +28,9 @@ from .returns import Returned
 
 SPARKS = "pyspark.sql.functions"
 MAX_SHOWN = 60
-"""Of longer code, a mutant shows only the difference,"""
+"""The largest length of code that a mutant shows whole; for longer code, it shows only the difference."""
 BESIDE = 16
-"""with this number of characters before and after it."""
+"""The number of characters that a mutant shows before and after the difference in longer code."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class JobSource:
         path = inspect.getsourcefile(inner) if hasattr(inner, "__code__") else None
         if path is None or not Path(path).is_file() or "<" in name:
             raise BadInput(
-                f"{location(function)} can't be mutated: its source must be a function of a module, with a name of its "
-                "own there"
+                f"{location(function)} can't be mutated: it must be a function or a method that a module defines by "
+                "name"
             )
         return cls(path, source_of(Path(path)), inner.__module__, name)
 
@@ -111,9 +111,10 @@ class JobSource:
         return any(isinstance(node, ast.While) for node in ast.walk(ast.parse(self.text)))
 
     def run(self, text: str) -> Any:
-        """Run a text as a module that can't be imported, so that workers receive its functions; return the function.
+        """Run a text as a module, and return the job's function. Workers receive the function by value, because they
+        can't import the module.
 
-        A script isn't run yet: the result is the script with the text.
+        For a script, return a script with this text, without running it.
         """
         from pyspark.sql import functions
 
@@ -141,8 +142,8 @@ class JobSource:
         """Return the mutants of the function, and of the names that it uses in its module.
 
         Args:
-            sources: The job's inputs; columns of the same type are exchanged.
-            static: Its static tables, whose columns are exchanged too.
+            sources: The job's inputs; mutants exchange columns of the same type.
+            static: The job's static tables; mutants exchange their columns, too.
             returns_rows: Whether the function returns a DataFrame, so its rows are changed; a sink returns a query.
         """
         given = [source.schema if source.has_payload else source.wire_schema for source in sources]

@@ -145,7 +145,7 @@ def smaller_type(name: str) -> str | None:
 def other_durations(text: str) -> Iterator[str]:
     """Yield a duration or interval with the number plus 1, minus 1 and times 1000, and with a smaller unit.
 
-    `1 hour` also gets one smaller unit more and less.
+    For `1 hour`, also yield 59 and 61 minutes.
     """
     if (whole := _DURATION.fullmatch(text.strip())) is not None:
         try:

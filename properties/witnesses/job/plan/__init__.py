@@ -1,1 +1,1 @@
-"""A job's plan and its facts: operators, comparisons, grouping, and use of tables."""
+"""Reads facts from a job's plan: operators, comparisons, grouping, and use of tables."""

@@ -22,14 +22,14 @@ class Committed:
     """The micro-batches that a query has committed.
 
     Attributes:
-        last: The progress of the last; None: it has committed none.
-        number: The number of the last that had state; -1: none had.
+        last: The progress of the last micro-batch; None: no commit.
+        number: The number of the last micro-batch with state; -1: none.
         stateful: Whether the query has state.
-        state_rows: The number of the state's rows after the last.
-        dropped: How many rows its operators dropped because they were behind the watermark.
-        other_times: Whether one had another least event time than the rows of its input.
-        at_other_times: Whether one ran at another processing time than it was to run at.
-        restored_in: The numbers of the micro-batches before which the query was started with state.
+        state_rows: The number of state rows after the last micro-batch.
+        dropped: The number of rows that operators dropped because they were behind the watermark.
+        other_times: Whether the least event time of a micro-batch differed from the least time of its input rows.
+        at_other_times: Whether a micro-batch ran at another processing time than the check had set.
+        restored_in: The numbers of the micro-batches before which the query started with state.
     """
 
     last: Mapping[str, Any] | None = None
@@ -47,12 +47,13 @@ class Committed:
         has_other_times: Callable[[Any], bool],
         time_ms: Callable[[int], int] | None,
     ) -> None:
-        """Note what a query said since it was started, which now stops.
+        """Record the progress of a query since its start; the query stops after this call.
 
         Args:
-            progress: Its progress, of each micro-batch.
-            has_other_times: Whether a micro-batch has another least event time than the rows of its input.
-            time_ms: Returns the processing time at which a micro-batch was to run; None: at the machine's.
+            progress: The progress of each micro-batch.
+            has_other_times: Returns whether a micro-batch's least event time differs from the least time of its input
+                rows.
+            time_ms: Returns the processing time that the check has set for a micro-batch; None: the machine's time.
         """
         for said in progress:
             self.last = said
@@ -67,28 +68,28 @@ class Committed:
             self.restored_in.add(self.number + 1)
 
     def has_restored(self, numbers: Iterable[int]) -> bool:
-        """Whether one of these micro-batches ran after the query was started with state."""
+        """Return whether one of these micro-batches ran after the query had started with state."""
         first = min(self.restored_in, default=None)
         return first is not None and any(number >= first for number in numbers)
 
     @property
     def watermark(self) -> str | None:
-        """The watermark of the last micro-batch, as Spark says it; None: it has none."""
+        """The watermark of the last micro-batch, as Spark formats it; None: no watermark."""
         return None if self.last is None else self.last.get("eventTime", {}).get("watermark")
 
 
 class Times:
-    """The event times and processing times of a query, as they are set and as its progress says them.
+    """The event times and processing times of a query, as the check sets them and as the query's progress reports them.
 
     Args:
         sources: The job's inputs.
         batches: The rows of each batch.
         clock: The event time (microseconds since 1970) to which the watermarks move in each batch; empty: no clock.
-        times_ms: The processing time of each batch, in milliseconds since 1970; empty: that of the machine.
-        place: Returns the batch of a micro-batch, and whether it has the batch's rows.
+        times_ms: The processing time of each batch, in milliseconds since 1970; empty: the machine's time.
+        place: Returns the batch of a micro-batch, and whether the micro-batch contains the batch's rows.
 
     Attributes:
-        committed: What the progress has said of the micro-batches that the query has committed.
+        committed: The facts from the progress of the committed micro-batches.
     """
 
     def __init__(
@@ -107,8 +108,8 @@ class Times:
         return self.times_ms[self.place(batch_id)[0]]
 
     def note(self, query: StreamingQuery) -> None:
-        """Note what a query that has stopped said of the micro-batches that it has committed since it was started."""
-        # As JSON, for PySpark's own form has no room for a rate of rows in no time at all.
+        """Record the progress of a stopped query's micro-batches since the query's start."""
+        # Read JSON, because PySpark's progress class refuses the rate of rows in zero time.
         progress = [json.loads(one.json()) for one in query._jsq.recentProgress()]
         self.committed.note(progress, self.has_others, self.time_ms if self.times_ms else None)
 
@@ -126,23 +127,23 @@ class Times:
         return expected != (None if least is None else datetime.fromisoformat(least))
 
     def refuse_others(self, pyspark: str) -> None:
-        """Make sure that the batches have run at the times that they were to run at.
+        """Check that the batches have run at the processing times that the check has set.
 
         Raises:
-            BadInput: They haven't.
+            BadInput: A batch has run at another time.
         """
         if self.committed.at_other_times:
             raise BadInput(
-                f"pyspark {pyspark} lets no check set the clock of a query, so timeouts= can't be had with "
-                "it: check the job on another version, or let it take its timeouts by event time"
+                f"pyspark {pyspark} doesn't let a check set a query's clock, so timeouts= isn't available: check the "
+                "job on another version, or use event-time timeouts"
             )
 
     def is_ahead(self, delay_us: int, may_be_behind: bool) -> bool:
-        """Make sure that the watermark has followed the clock, for expectations go by it; return whether it is ahead.
+        """Check that the watermark isn't behind the clock, which the expected rows follow; return whether it is ahead.
 
         Args:
             delay_us: The delay of the watermark.
-            may_be_behind: Whether the last batch may be run under an earlier watermark.
+            may_be_behind: Whether the last batch may run under an earlier watermark.
 
         Raises:
             StreamproofError: The watermark is behind the clock.
@@ -154,12 +155,13 @@ class Times:
             if may_be_behind:
                 return False
             raise StreamproofError(
-                f"the job's watermark has only reached {said} where the check moved it to {expected.isoformat()}: "
-                "its plan keeps the check's clock from it; give the job its watermark next to its input"
+                f"the job's watermark has reached only {said}, and the check moved its clock to "
+                f"{expected.isoformat()}: the job's plan holds the clock back. Call withWatermark directly on the "
+                "job's input"
             )
         return reached > expected
 
 
 def time_of(said: str) -> datetime:
-    """Return a time of a query's progress; the last that Python has for one beyond it, such as `+56791-06-09…`."""
+    """Return a time of a query's progress; Python's last time for a later time, such as `+56791-06-09…`."""
     return datetime.max.replace(tzinfo=UTC) if said.startswith("+") else datetime.fromisoformat(said)

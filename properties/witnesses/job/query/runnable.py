@@ -1,4 +1,4 @@
-"""A job with what its queries need, and the earlier version that it goes on from."""
+"""A job with the data for its queries, and the earlier version whose checkpoint the job continues."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ JobOrSink: TypeAlias = Callable[..., "DataFrame"] | Sink
 
 
 def name_of(job: JobOrSink) -> str:
-    """Return a job's name in messages: the name of its function, with file and line, and whether it sees Connect."""
+    """Return a job's name in messages: its function, file and line, and whether it runs over Spark Connect."""
     return _place_of(job) + " over Spark Connect" * connect.is_asked()
 
 
@@ -39,16 +39,18 @@ def _place_of(job: JobOrSink) -> str:
 
 @dataclass(frozen=True)
 class RunnableJob:
-    """A job, and what its queries need.
+    """A job, with its inputs, its tables and caches for its queries.
 
     Attributes:
         job: The job.
-        sources: Its inputs.
-        static: The tables that don't change: what the job's further parameters are given, by name.
-        earlier: The earlier version of the job, from whose checkpoint it goes on after a stop; None: it has none.
-        memory: What the code of sinks keeps in this process, which each start of a query finds as the first did.
-        plans: The plans of its queries, by their mode and text.
-        schemas: Spark's schemas of its inputs, by the settings of the session and the inputs' own.
+        sources: The job's inputs.
+        static: The static tables, which the job's further parameters receive, by name.
+        earlier: The earlier version of the job, whose checkpoint the job continues after a stop; None: no earlier
+            version.
+        memory: The values that sinks' code keeps in this process; each start of a query gets the values of the first
+            start.
+        plans: The plans of the job's queries, by output mode and text.
+        schemas: Spark's schemas of the inputs, by the settings of the session and of the inputs.
     """
 
     job: JobOrSink
@@ -60,12 +62,14 @@ class RunnableJob:
     schemas: dict[str, StructType] = field(default_factory=dict, repr=False, compare=False)
 
     def static_frames(self, spark: SparkSession, folder: Path) -> list[DataFrame]:
-        """Return the tables that don't change."""
+        """Return the static tables as DataFrames."""
         tables = enumerate(self.static.values())
         return [frame_of_arrow(spark, table, folder / f"static {number}.parquet") for number, table in tables]
 
     def derived_time(self, plan: Plan) -> str | None:
-        """Return the column of a watermark that the job derives though its input has the event time; None: none."""
+        """Return the watermark's column that the job derives although its input has the event time; None: no such
+        column.
+        """
         derived = [time.name for time in plan.event_times if time.given is None]
         to_derive = [source for source in self.sources if source.wire_time is None]
         if not derived or len(to_derive) == len(self.sources) or len(derived) <= len(to_derive):
@@ -75,14 +79,14 @@ class RunnableJob:
 
 @dataclass(frozen=True)
 class Feed:
-    """The batches of a query, and how it is run over them.
+    """The batches of a query, and the options of its run.
 
     Attributes:
-        batches: Of each batch the rows of each input.
-        clock: The event time (microseconds since 1970) to which the watermarks move in each batch; empty: they follow
-            the job's rows alone.
-        run: How the query is run.
-        times_ms: The processing time of each batch, in milliseconds since 1970; empty: that of the machine.
+        batches: The rows of each input, for each batch.
+        clock: The event time (microseconds since 1970) to which the watermarks move in each batch; empty: only the
+            job's rows move them.
+        run: The options of the run.
+        times_ms: The processing time of each batch, in milliseconds since 1970; empty: the machine's time.
     """
 
     batches: Sequence[Tables]
@@ -96,10 +100,10 @@ class UntilStop:
     """A run of an earlier version until its first stop.
 
     Attributes:
-        runnable: The job that goes on from there.
-        feed: The batches, and how the job's query is run over all of them.
+        runnable: The job that continues after the stop.
+        feed: The batches of the whole query, and the options of the run.
         folder: The folder of the query.
-        given: What a sink's functions are given beside the inputs.
+        given: The further arguments of a sink's functions.
     """
 
     runnable: RunnableJob
@@ -113,11 +117,11 @@ class LeftBehind:
     """The results that an earlier version's query leaves to the next version.
 
     Attributes:
-        available: The number of micro-batches that it has run.
-        checkpoint: The folder of its checkpoint.
+        available: The number of micro-batches that the query has run.
+        checkpoint: The folder of the query's checkpoint.
         tables: The rows of each micro-batch.
-        committed: What its progress has said.
-        deaths: Its crashes, planned and happened.
+        committed: The facts from the query's progress.
+        deaths: The query's planned crashes, and the crashes that have happened.
     """
 
     available: int
@@ -128,7 +132,7 @@ class LeftBehind:
 
 
 class OtherPySpark(Protocol):
-    """Another PySpark than this process's, on which jobs are run."""
+    """Another version of PySpark, which runs jobs in another process."""
 
     version: str
 
@@ -139,19 +143,20 @@ class OtherPySpark(Protocol):
         """Run the job of a `Runner`, as `Runner.run`."""
 
     def until_stop(self, earlier: Earlier, until: UntilStop) -> LeftBehind:
-        """Run the earlier version until the first stop, in the folder of the query that goes on."""
+        """Run the earlier version until its first stop, in the folder in which the later version's query continues."""
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """The earlier version of a job: it runs until the first stop, and the job goes on from its checkpoint.
+    """The earlier version of a job: it runs until the first stop, and the job continues its checkpoint.
 
     Attributes:
         job: The earlier job.
-        mode: Its output mode.
-        settings: The settings of the session that it runs under, in place of the job's.
-        on: The PySpark that it runs on; None: this process's.
-        repartition: The number of partitions that its state is brought to while no query runs; None: it isn't.
+        mode: The output mode of the earlier job.
+        settings: The session settings of the earlier job, in place of the job's settings.
+        on: The PySpark that runs the earlier job; None: this process's PySpark.
+        repartition: The number of partitions to which Spark changes the state between the two versions; None: no
+            change.
     """
 
     job: JobOrSink
@@ -162,5 +167,5 @@ class Earlier:
 
     @property
     def name(self) -> str:
-        """Its name in messages: the name of its function, with file and line, and its PySpark if it isn't this one."""
+        """The name in messages: the function, its file and line, and the version of another PySpark."""
         return name_of(self.job) if self.on is None else f"{_place_of(self.job)} on PySpark {self.on.version}"

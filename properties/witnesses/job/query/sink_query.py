@@ -1,4 +1,4 @@
-"""The query that a sink starts itself, whose rows are read where it has written them."""
+"""The query that a sink starts itself; the check reads the rows from the sink's target."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 MOST_ROWS = 2
-"""After how many rows of a partition a writer dies at most, and so how often in a micro-batch."""
+"""A `foreach` writer dies after 1 row of a partition, and again after each larger number up to this one."""
 
 
 class SinkQuery(JobQuery):
-    """The query of a sink over batches. A sink that no planned crash ends repeats micro-batches.
+    """The query of a sink over batches. The query simulates crashes by removing the commit of a micro-batch, which the
+    next start repeats.
 
     Attributes:
-        sink: The sink, which at the end reads what was written.
-        own: The folder that the sink is given.
+        sink: The sink; its `read` returns the written rows at the end.
+        own: The folder that the sink's functions receive.
     """
 
     def __init__(self, runnable: RunnableJob, spark: SparkSession, folder: Path, feed: Feed) -> None:
@@ -41,7 +42,9 @@ class SinkQuery(JobQuery):
         self.own.mkdir(exist_ok=True)
 
     def started(self) -> StreamingQuery:
-        """Let the sink declare its query and start it; before the first stop of an upgrade, that of its version."""
+        """Let the sink declare and start its query; before the first stop of an upgrade, use the earlier version's
+        sink.
+        """
         sink, declaration, memory = self.declaration.job, self.declaration, self.runnable.memory
         assert isinstance(sink, Sink)
         memory.put_back()
@@ -61,18 +64,18 @@ class SinkQuery(JobQuery):
         return query
 
     def emitted(self, run_all: Callable[[], None]) -> WrittenRows:
-        """Return the rows that the sink has written at the end; as `JobQuery.emitted`."""
+        """Run the batches, and return the rows in the sink's target at the end."""
         with self.sink.at(self.own) as given:
             self.until_stop = replace(self.until_stop, given=given)
             return super().emitted(run_all)
 
     def rows(self) -> WrittenRows:
-        """Return the rows that the sink has written, as it reads them."""
+        """Return the rows that the sink's `read` returns."""
         read = self.sink.read
         return [[*rows_of(called(read, [], [], self.until_stop.given[:1]), location(read))]], []
 
     def run_all(self) -> None:
-        """Run all batches; as `PreparedQuery.run_all`."""
+        """Run all batches, with the planned crashes."""
         if self.deaths.planned:
             self.repeat_each()
         super().run_all()
@@ -80,9 +83,9 @@ class SinkQuery(JobQuery):
     def repeat_each(self) -> None:
         """Run each micro-batch of a planned crash, and remove its commit, so that the next start repeats it.
 
-        So it is after a crash between a micro-batch's output and its commit, whatever the sink. If the sink has a
-        function for `foreachBatch`, the first crash is raised in that, as all others will be. A writer of `foreach`
-        dies in the middle of its rows, and Spark's own file sink before its log has the files that it has written.
+        This simulates a crash between a micro-batch's output and its commit, for any sink. A `foreachBatch` function
+        raises its planned crashes itself, so this method returns after the first of them. A `foreach` writer dies
+        between its rows, and Spark's file sink dies before its log names the written files.
         """
         rows = 0
         for number, crashes in self.deaths.by_micro_batch(self.steps):
@@ -94,19 +97,19 @@ class SinkQuery(JobQuery):
                 return
             before, rows = rows, self.rows_in_sink()
             self.deaths.with_rows |= {number} if rows > before else set()
-            # Where the watermark has moved, Spark has run one more micro-batch without data, and that is the last.
+            # If the watermark has moved, the last micro-batch is Spark's additional micro-batch without data.
             last = last_commit(self.checkpoint)
             if middle and (logged := [*self.own.rglob(f"{LOG}/{last}")]):
                 remove(*logged)
                 self.repeat(middle[0]._replace(step=1), number)
-                self.deaths.died_at = f"after it had written its files, and before its log in {LOG} named them"
+                self.deaths.died_at = f"after the sink had written its files, and before its log in {LOG} named them"
                 self.drained()
             for crash in [crash for crash in crashes if crash.moment == BETWEEN]:
                 if not self.repeat(crash, number):
-                    return  # it keeps no checkpoint that the next start would find
+                    return  # the next start would find no checkpoint
 
     def repeat(self, crash: Crash, number: int) -> bool:
-        """Let the next start repeat the last micro-batch, as if the query had died; return whether there is one."""
+        """Remove the last commit, so that the next start repeats the micro-batch; return whether there was a commit."""
         if (undone := undo_commit(self.checkpoint)) < 0:
             return False
         if crash.moment == MIDDLE:
@@ -115,7 +118,7 @@ class SinkQuery(JobQuery):
         return True
 
     def die_in_rows(self, number: int, planned: Sequence[Crash]) -> None:
-        """Let a writer of `foreach` die in a micro-batch, as often as planned; do nothing for another sink."""
+        """Let a `foreach` writer die in a micro-batch at each planned number of rows; do nothing for another sink."""
         deaths = self.deaths
         try:
             for crash in planned:
@@ -132,7 +135,7 @@ class SinkQuery(JobQuery):
             deaths.dies_in = None
 
     def rows_in_sink(self) -> int:
-        """Return the number of rows that the sink holds; 0 if it can't be read before all batches have run."""
+        """Return the number of rows in the sink's target; 0 if it can't be read before all batches have run."""
         try:
             ((rows,), _) = self.rows()
         except StreamproofError:

@@ -1,4 +1,4 @@
-"""The run of a query by the earlier version of its job until the first stop, and by the job from there on."""
+"""Runs a query with a job's earlier version until the first stop, and with the job afterwards."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .runnable import Earlier, LeftBehind, name_of
 
 
 class NotContinued(QueryFailed):
-    """A job failed on the checkpoint of its earlier version, as Spark says it."""
+    """A job failed on the checkpoint of its earlier version; the message is Spark's."""
 
 
 def run_until_first_stop(query: JobQuery) -> LeftBehind:
-    """Run the batches before the first stop, stop the query, and return what it leaves."""
+    """Run the batches before the first stop, stop the query, and return its results."""
     query.make_available(min(query.first_stop, len(query.batches) - 1) + 1)
     query.drained()
     return LeftBehind(query.available, query.checkpoint, query.tables, query.times.committed, query.deaths)
 
 
 class UpgradeRun:
-    """The change from the earlier version of a job to the job, in one query.
+    """The change from a job's earlier version to the job, within one query.
 
     Args:
         query: The query of the job.
@@ -34,10 +34,10 @@ class UpgradeRun:
 
     def __init__(self, query: JobQuery, earlier: Earlier) -> None:
         self.query, self.earlier = query, earlier
-        query.follows_clock = False  # its watermark has the delay of the one version, and then of the other
+        query.follows_clock = False  # the two versions' watermarks may have different delays
 
     def run_all(self) -> None:
-        """Run the earlier version until the stop, and the job from its checkpoint.
+        """Run the earlier version until the stop, and then the job on the same checkpoint.
 
         Raises:
             NotContinued: The job fails on the checkpoint.
@@ -51,7 +51,7 @@ class UpgradeRun:
             return
         if earlier.repartition is not None:
             self.repartition(earlier.repartition)
-        # The earlier version has stopped there: the job would start for no rows, and then for those after the stop.
+        # The earlier version has already stopped there: with a second stop, the job would first start without rows.
         query.run = replace(query.run, stop_after=tuple(at for at in query.run.stop_after if at > query.first_stop))
         query.declaration.take_over(query.runnable.job, query.run.mode)
         try:
@@ -74,24 +74,27 @@ class UpgradeRun:
             run_until_first_stop(query)
 
     def repartition(self, partitions: int) -> None:
-        """Let Spark bring the state to a number of partitions, as is done while no query runs.
+        """Let Spark change the number of the state's partitions, while no query runs.
 
         Raises:
-            BadInput: Spark can't, or refuses it.
+            BadInput: Spark is older than 4.2, or refuses the change.
         """
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
         query = self.query
         if not hasattr(type(query.spark), "_streamingCheckpointManager"):
-            raise BadInput(f"repartition={partitions}: PySpark {query.spark.version} can't: take 4.2 or newer")
+            raise BadInput(
+                f"repartition={partitions}: PySpark {query.spark.version} can't repartition state: use 4.2 or newer"
+            )
         try:
             query.spark._streamingCheckpointManager.repartition(str(query.checkpoint), partitions)
         except (Py4JJavaError, PySparkException) as error:
             java = getattr(error, "java_exception", None)
             why = first_line(error if java is None else first_cause(java).getMessage()).rstrip(".")
             raise BadInput(
-                f"repartition={partitions}: Spark refuses it for the checkpoint of {name_of(query.declaration.job)}: "
-                f"{why}: give another number than the state has, if the job has any"
+                f"repartition={partitions}: Spark refuses to repartition the checkpoint of "
+                f"{name_of(query.declaration.job)}: {why}: give another number than the state has now; a job without "
+                "state has no partitions to change"
             ) from None
         query.repartitioned = last_commit(query.checkpoint)

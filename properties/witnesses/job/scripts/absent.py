@@ -1,4 +1,4 @@
-"""Stand-ins of packages that aren't installed: a script may import them, but a call is refused.
+"""Stand-ins for packages that aren't installed: a script may import a stand-in, but a call is refused.
 
 Functions of well-known packages that don't affect a check do nothing. Of other packages each use of a value is refused.
 """
@@ -61,7 +61,7 @@ def _glue_options(argv: Sequence[str], names: Sequence[str]) -> dict[str, str]:
 
 
 class _GlueContext:
-    """Stands in for the context of a job of AWS Glue, of which the session is here."""
+    """Stands in for AWS Glue's `GlueContext`, with the check's session."""
 
     def __init__(self, *_: Any) -> None:
         self.spark_session = SparkSession.builder.getOrCreate()
@@ -71,7 +71,7 @@ class _GlueContext:
 
 
 def _glue_job(*_: Any) -> Absent:
-    """Return a job of AWS Glue, whose beginning and end do nothing that a check would miss."""
+    """Return a stand-in for an AWS Glue job, whose calls do nothing."""
     return Absent("awsglue.job.Job", _nothing)
 
 
@@ -116,8 +116,8 @@ class Absent:
             return arguments[0] if len(arguments) == 1 and callable(arguments[0]) else self  # a decorator
         if self._skip is not None and not self._name.endswith(".toDF"):
             self._skip(self._name.removeprefix("delta.tables."))
-            return Absent(self._name, _nothing)  # the rest of the line is part of the error
-        raise ModuleNotFoundError(f"No module named {package!r}, of which {self._name} is called", name=package)
+            return Absent(self._name, _nothing)  # further calls in the same line do nothing, either
+        raise ModuleNotFoundError(f"No module named {package!r}, and the script calls {self._name}", name=package)
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
         """Allow the definition of a subclass, which is refused when called."""
@@ -125,7 +125,7 @@ class Absent:
 
     def __getitem__(self, key: object) -> Any:
         """Refuse a value that only the missing package defines."""
-        raise ModuleNotFoundError(f"No module named {self._name.partition('.')[0]!r}, of which {self._name} is used")
+        raise ModuleNotFoundError(f"No module named {self._name.partition('.')[0]!r}, and the script uses {self._name}")
 
     def __iter__(self) -> Iterator[Any]:
         return iter(())

@@ -89,8 +89,8 @@ def _asking(lift: Lift) -> Callable[..., str]:
     def ask(prompt: object = "", /) -> str:
         said = f", {visible(str(prompt).strip())!r}" if prompt else ""
         raise lift.refuse(
-            f"line {lift.line} of {lift.source.where} asks for input{said}: let it take an argument or an environment "
-            "variable instead"
+            f"line {lift.line} of {lift.source.where} asks for input{said}: make the script read an argument or an "
+            "environment variable instead"
         )
 
     return ask
@@ -99,8 +99,8 @@ def _asking(lift: Lift) -> Callable[..., str]:
 def _of_dstreams(lift: Lift) -> Callable[..., None]:
     def begin(*_: Any, **__: Any) -> None:
         raise lift.refuse(
-            f"line {lift.line} of {lift.source.where} makes a StreamingContext: of a script's queries those of "
-            "spark.readStream are checked, and DStreams aren't"
+            f"line {lift.line} of {lift.source.where} creates a StreamingContext: a check runs queries of "
+            "spark.readStream, and no DStreams"
         )
 
     return begin
@@ -143,7 +143,7 @@ def _reader(lift: Lift, owner: Any, answer: Callable[[Read], DataFrame | None]) 
         def load(reader: Any, target: Any = None, *arguments: Any, **named: Any) -> Any:
             given = [target] * (target is not None)
             caller = sys._getframe(1).f_globals.get("__name__", "")
-            if caller.startswith(_OWN) and caller != __name__:  # the time comes from the check's clock
+            if caller.startswith(_OWN) and caller != __name__:  # a read of the check itself, such as its clock
                 return original(reader, *given, *arguments, **named)
             read = read_of(reader)
             read.line, read.where = lift.line, lift.source.where
@@ -355,7 +355,7 @@ def _session(lift: Lift, owner: Any) -> Methods:
 
 
 def _catalog(lift: Lift, owner: Any) -> Methods:
-    """Return the methods of the catalog class: the script's tables exist, and changes are ignored."""
+    """Return the methods of the catalog class, which report the script's tables as existing, and ignore changes."""
 
     def exists(catalog: Any, tableName: str, dbName: str | None = None, *, original: Any = owner.tableExists) -> bool:
         name = tableName if dbName is None else f"{dbName}.{tableName}"

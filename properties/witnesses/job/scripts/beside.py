@@ -94,10 +94,10 @@ def _has_code(spec: ModuleSpec) -> bool:
 
 @contextlib.contextmanager
 def modules(file: str, skip: Callable[[str], None] | None) -> Iterator[None]:
-    """Import the user's modules afresh within the block, as a new process does; else as `Finder`.
+    """Within the block, import the user's modules again, as a new process does, and missing modules as `Finder` does.
 
-    These are the modules in the script's folder, and those imported by scripts. A test's own modules are restored
-    afterwards.
+    The user's modules are the modules in the script's folder, and the modules that earlier scripts imported. A test's
+    own modules are restored afterwards.
     """
     folders = folders_of(file)
     packages = [folders[0], *(folder for folder in folders[1:] if (folder / "__init__.py").is_file())]
@@ -179,7 +179,9 @@ def files(
 
 
 def of_container(path: Any, folders: Sequence[Path], stat: Callable[[Any], Any] = os.stat) -> Any:
-    """Return an absolute path, or the file at that path of a container below one of the folders."""
+    """Return an absolute path; if it is missing here, as a container's path is, return the matching file below a
+    folder.
+    """
     if not os.path.isabs(path):
         return path
     parts = Path(path).parts
@@ -191,7 +193,9 @@ def of_container(path: Any, folders: Sequence[Path], stat: Callable[[Any], Any] 
 
 
 def beside(path: Any, folders: Sequence[Path], stat: Callable[[Any], Any] = os.stat) -> Any:
-    """Return a relative path, or the path below the first folder that contains it if the working directory doesn't."""
+    """Return a relative path; if the working directory lacks it, return the path below the first folder that contains
+    it.
+    """
     if os.path.isabs(path):
         return path
     for candidate in (path, *(folder / path for folder in folders)):

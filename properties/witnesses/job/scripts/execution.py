@@ -1,4 +1,4 @@
-"""Runs a script in the check's session: PySpark's own classes with some methods replaced."""
+"""Runs a script in the check's session, with some methods of PySpark's classes replaced."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def run(lift: Lift) -> None:
     if lift.error is not None:
         raise lift.error
     unread = [*lift.inputs.unread(), *lift.tables.unread()]
-    if unread and lift.writes and lift.raised is None:  # else a worker may read the modules after the failed line
+    if unread and lift.writes and lift.raised is None:  # a script that raised might read them after the failed line
         reads = [str(read) for reads in (lift.inputs, lift.tables) for each in reads.taken.values() for read in each]
         raise BadInput(
-            f"{lift.source.where} doesn't read {', '.join(map(repr, unread))} of {lift.source.remedies.given}: "
-            f"it reads {', '.join(reads) or 'nothing'}"
+            f"{lift.source.where} doesn't read {', '.join(map(repr, unread))}, which {lift.source.remedies.given} "
+            f"gives: it reads {', '.join(reads) or 'nothing'}"
         )
 
 
@@ -80,8 +80,8 @@ def _execute(lift: Lift, printed: io.StringIO) -> None:
         if lift.seconds == NO_LIMIT:  # the enclosing check reports its own time limit
             raise
         raise BadInput(
-            f"{where} doesn't come to its end, or wait, within {lift.seconds:g} s{overdue}: leave that out when it is "
-            "imported, and give a function of it, FILE.py:FUNCTION"
+            f"{where} neither ends nor waits for its queries within {lift.seconds:g} s{overdue}: don't run the slow "
+            "code when the file is imported, and check one of its functions, FILE.py:FUNCTION"
         ) from None
     except SystemExit as ended:
         if not lift.writes:
@@ -97,15 +97,15 @@ def _execute(lift: Lift, printed: io.StringIO) -> None:
         if lift.error is None and not lift.writes:
             raise BadInput(_raised(lift, error)) from error
         source, _ = _place(lift, error)
-        # The text of a project file doesn't tell which flows follow.
+        # A project file's text doesn't show which flows follow.
         if source is not lift.source or _STARTS.search(_rest(lift, error)):
             lift.unfinished = BadInput(
-                f"{_raised(lift, error)}; it has queries that it starts there or later: mend it, or name the query to "
-                f"check, {lift.source.remedies.query}"
+                f"{_raised(lift, error)}; the script starts queries there or later: fix the script, or name the query "
+                f"to check, {lift.source.remedies.query}"
             )
         at = _at(lift, error).removeprefix(", in ") or "its end"
         raised = f"{type(error).__name__}: {first_line(error)}"
-        lift.notes.append(f"{source.where}: what follows {at}, where it raised {raised}")
+        lift.notes.append(f"{source.where}: the code after {at}, where the script raised {raised}")
 
 
 def _declaring(lift: Lift) -> None:
@@ -143,7 +143,7 @@ def _exec(lift: Lift) -> None:
         other, parameters = notebook_of(given, folders[-1])
         if other is None:
             lift.missing.append(given.strip())
-            lift.note(f"%run{given} isn't run: no such notebook is next to it")
+            lift.note(f"%run{given} isn't run: there is no such notebook next to the script")
             return
         utilities.widgets.defaults.update(parameters)
         folders.append(other.parent)
@@ -158,7 +158,8 @@ def _exec(lift: Lift) -> None:
     named |= {"__file__": str(path), "__package__": package_of(path, lift.text), RUN: run_other}
     vars(module).update({"get_ipython": lambda: Notebook(lift, run_other), **named, **lift.source.names})
     folder = str(path.parent.resolve())
-    sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]  # the workers import from it too
+    # workers import from the script's folder, too
+    sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]
     of_platform = types.ModuleType("pyspark.dbutils")
     vars(of_platform)["DBUtils"] = lambda *_: utilities
     code = compile(lift.text, str(path), "exec")
@@ -232,10 +233,13 @@ def _raised(lift: Lift, error: Exception) -> str:
     if isinstance(error, SyntaxError):
         line = line_in(source.file, error.lineno or 0)
         at = f", in line {line}" if line else ""  # errors of unknown encodings lack lines
-        return f"{where} is no Python: {error.msg}{at}"
+        return f"{where} isn't valid Python: {error.msg}{at}"
     message = f"{where} raised {type(error).__name__}{_at(lift, error)}: {first_line(error).rstrip('.;')}"
     if isinstance(error, NameError) and lift.missing:
-        return f"{message}; it runs {visible(lift.missing[-1])}, which isn't there: export it beside the script"
+        return (
+            f"{message}; the script runs the notebook {visible(lift.missing[-1])}, which is missing: export it beside "
+            "the script"
+        )
     if isinstance(error, NameError):
         return f"{message}; {lift.source.remedies.name_of(str(error.name))}"
     if isinstance(error, ModuleNotFoundError) or isinstance(error.__context__, ModuleNotFoundError):
@@ -245,5 +249,5 @@ def _raised(lift: Lift, error: Exception) -> str:
         package = f"org.apache.spark:spark-{library[1].lower()}_2.13:{lift.spark.version}"
         return f"{message}; start it with PYSPARK_SUBMIT_ARGS='--packages {package} pyspark-shell'"
     if isinstance(error, FileNotFoundError) or condition == "PATH_NOT_FOUND":
-        return f"{message}; put it there, or beside the script"
+        return f"{message}; put the file there, or beside the script"
     return message

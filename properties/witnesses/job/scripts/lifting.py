@@ -43,14 +43,14 @@ _OF_CLASS = re.compile(r"spark\.sql\.catalog\.\w+|spark\..*[cC]lass")
 
 
 _GUARD = os.path.join(os.path.dirname(__file__), "answers.py")
-"""The callers of a script's sink functions."""
+"""The file whose functions call a script's sink functions."""
 ROW_BY_ROW = {
     *("Filter", "Generate", "LogicalRelation", "LocalRelation", "Project", "StreamingRelation", "StreamingRelationV2"),
     *("SubqueryAlias", "Union", "View"),
 }
 """Operators that compute each row from a single row."""
 FORMS = {"aws-kinesis": "kinesis", "socket": "text"}
-"""The `Input` form for the reads of a source, where the names differ."""
+"""The format of an `Input` for a source with another name."""
 SCHEMA_OF = "streamproof_columns_"
 """The name prefix of a frame with an input's columns and no rows."""
 
@@ -81,14 +81,14 @@ class ScriptSource:
 
     @property
     def file(self) -> str:
-        """The file of the script's lines."""
+        """The path of the file with the script's code."""
         if isinstance(self.code, Path):
             return str(self.code)
         return str(getattr(getattr(inspect.unwrap(self.code), "__code__", None), "co_filename", ""))
 
     @property
     def where(self) -> str:
-        """The name in messages."""
+        """The script's name in messages."""
         name = visible_path(self.file)
         return name if isinstance(self.code, Path) else f"{getattr(self.code, '__name__', 'a function')} ({name})"
 
@@ -237,7 +237,7 @@ class Lift:
             name = read.names[0] if read.names else "events"
             raise self.refuse(
                 f"line {read.line} of {self.source.where} reads {read}, and {self.source.remedies.given} gives only "
-                f"{given}: give it, too, {self.source.remedies.input_of(name)}"
+                f"{given}: add {self.source.remedies.input_of(name)}"
             )
         topics = {name: read.topics_of(name) if answers.keys() - {name} else read.topics for name in answers}
         frames = [self._as_read(read, name, frame, topics[name]) for name, frame in answers.items()]
@@ -279,14 +279,14 @@ class Lift:
             is_plain = write.function is None and write.of_rows is None and write.mode in (None, "append")
             if not is_plain or not of_single_rows(write.frame):
                 return self.by_itself(read, frame, writer)
-        self.note(f"it gets the rows of {read} from the {writer}, and not by way of a sink")
+        self.note(f"the rows of {read} come directly from the {writer}, and not through its sink")
         return frame
 
     def by_itself(self, read: Read, frame: DataFrame, writer: str) -> DataFrame:
         """Refuse a read of another query's output, because the rows depend on that query's state."""
         raise self.refuse(
-            f"line {read.line} of {self.source.where} reads {read}, which its {writer} writes: "
-            f"give these rows as an Input of their own, {self.source.remedies.input_of(read.names[0])}"
+            f"line {read.line} of {self.source.where} reads {read}, which its {writer} writes: give these rows as "
+            f"another Input, {self.source.remedies.input_of(read.names[0])}"
         )
 
     def _as_read(self, read: Read, name: str, frame: DataFrame, topics: Sequence[str]) -> DataFrame:
@@ -334,7 +334,7 @@ class Lift:
         """Let a module or archive that the script adds be imported by the driver and by Spark's workers."""
         found = os.path.abspath(self.beside(str(path)))
         if not os.path.exists(found):
-            self.note(f"{visible(path)} isn't added, for there is no such file")
+            self.note(f"{visible(path)} isn't added, because there is no such file")
         elif (folder := found if found.endswith((".egg", ".zip")) else os.path.dirname(found)) not in sys.path:
             sys.path.insert(1, folder)
 
@@ -355,7 +355,9 @@ class Lift:
 
     @contextlib.contextmanager
     def around(self, *, anew: bool = False) -> Iterator[None]:
-        """Let code within the block find modules and files as the script does; modules are imported as in `modules`."""
+        """Within the block, let code find modules and files as the script does; with `anew`, import the user's modules
+        again.
+        """
         file, skip = self.source.file, None
         if self.asked is None:
 
@@ -383,7 +385,7 @@ class Lift:
             frame = frame.f_back
         if frame is None or path == os.devnull or self.is_inside(path):
             return
-        self.note(f"open({visible(path)!r}) writes outside of the check's folder, whatever is checked")
+        self.note(f"open({visible(path)!r}) writes outside the check's folder in every check")
 
     def beside(self, path: Any) -> Any:
         """Return a path that the script reads, resolved by `beside.beside` if the path is relative."""
@@ -398,7 +400,7 @@ class Lift:
         if (call := streamed_call(text)) is not None:
             raise self.refuse(
                 f"line {self.line} of {self.source.where} reads STREAM {visible(call)}(…), a function of its platform: "
-                "read it by spark.readStream, or as a table that reads= gives"
+                "read the source with spark.readStream, or as a table that reads= gives"
             )
         given = {name.casefold() for name in (*self.inputs.frames, *self.tables.frames, *self.views)}
         text, streamed = (text, frozenset[int]()) if "stream" in given else without_streams(text)
@@ -413,11 +415,12 @@ class Lift:
             if frame is None:
                 unanswered = unanswered or read
                 continue
-            if (watermark := relation.watermark) is not None:  # a call follows the clock of the check
+            # a call of withWatermark follows the check's clock, and a clause doesn't
+            if (watermark := relation.watermark) is not None:
                 if not watermark.column:
                     raise self.refuse(
                         f"line {self.line} of {self.source.where} has a WATERMARK of {visible(watermark.made)} without "
-                        "a name, which Spark refuses: write AS and a name behind it"
+                        "a name, which Spark refuses: add AS and a name"
                     )
                 if watermark.made:
                     frame = frame.alias(relation.last).selectExpr(f"{watermark.made} AS `{watermark.column}`", "*")
@@ -453,8 +456,8 @@ class Lift:
                 target = read.target or read.names[0]
                 name = target if "/" in target or "." in target else f"tables.{target}"
                 raise self.refuse(
-                    f"line {read.line} of {self.source.where} reads {read} as a batch, which is known as a stream: "
-                    f"give the rows of this read, too, {self.source.remedies.table_of(name)}"
+                    f"line {read.line} of {self.source.where} reads {read} as a batch, and the check knows it only as "
+                    f"a stream: give the rows of this read, too, {self.source.remedies.table_of(name)}"
                 )
 
     def instead_of(self, target: str | None) -> str | None:
@@ -491,14 +494,14 @@ class Lift:
     def set(self, name: str, value: Any) -> None:
         """Change a setting of the session until `undo`."""
         if name in CHECKS_OWN:
-            self.note(f"the setting {name}, for the check has its own")
+            self.note(f"the setting {name}, because the check sets its own value")
             return
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if self.spark.conf.get(name, None) == text:
             return
         jvm: Any = getattr(self.spark, "_jvm", None)  # Spark Connect has no such method
         if _OF_CLASS.fullmatch(name) and jvm and not jvm.org.apache.spark.util.Utils.classIsLoadable(text):
-            self.note(f"the setting {name}, for Spark has no class {visible(text)} here")
+            self.note(f"the setting {name}, because Spark has no class {visible(text)} here")
             return
         self._earlier.setdefault(name, self.spark.conf.get(name, None))
         self.change(name, text)

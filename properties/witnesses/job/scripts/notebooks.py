@@ -40,7 +40,7 @@ def as_python(text: str, note: Callable[[int, str], None]) -> str:
         compile(text, "", "exec")
         magics = re.compile(r"(?!)")
     except (SyntaxError, ValueError):
-        magics = _SHELL  # magics in the syntax of cells
+        magics = _SHELL  # a notebook's cell magics, such as %pip
     lines = text.split("\n")
     for number, line in enumerate(lines):
         found = _MAGIC.match(line) or (magics.match(line) and re.match(r"%(run)\b(.*)", line))
@@ -129,8 +129,8 @@ class _Widgets(_Group):
         if name not in values:
             where = f"line {self._lift.line} of {self._lift.source.where}"
             raise self._lift.refuse(
-                f"{where} asks for the widget {visible(name)}, which has no default: give it, "
-                f"Script(…, widgets={{{visible(name)!r}: …}})"
+                f"{where} asks for the widget {visible(name)}, which has no default: give its value, Script(…, "
+                f"widgets={{{visible(name)!r}: …}})"
             )
         return values[name]
 

@@ -78,7 +78,7 @@ class Pipeline:
     def register_auto_cdc_flow(self, flow: Any) -> None:
         """Record that an auto-CDC flow isn't checked, because the server merges its changes."""
         self.lift.note(
-            f"the AutoCDC flow into {visible(flow.target)} isn't checked, for Spark's server merges its rows"
+            f"the AutoCDC flow into {visible(flow.target)} isn't checked, because Spark's server merges its rows"
         )
 
     def declare(self, text: str, file: Path) -> None:
@@ -167,7 +167,7 @@ class Pipeline:
         if self.kinds and len(self.lift.writes) == started:
             raise self.lift.refuse(
                 f"{self.lift.source.where} declares {', '.join(map(visible, self.kinds))}, and no flow that reads a "
-                "stream: what Spark computes anew each time needs no test of micro-batches"
+                "stream: a materialized view, which Spark recomputes each time, needs no test of micro-batches"
             )
 
     def _start(self, flow: Flow, frame: DataFrame, dataset: str) -> None:
@@ -210,7 +210,7 @@ def declare_all(pipeline: Pipeline, path: Path) -> None:
     files = [file for pattern in _patterns(project, path) for file in sorted(path.parent.glob(pattern))]
     sources = [file for file in dict.fromkeys(files) if file.suffix in (".py", ".sql") and file.is_file()]
     if not sources:
-        raise lift.refuse(f"{lift.source.where} includes no file: its libraries name none that is .py or .sql")
+        raise lift.refuse(f"{lift.source.where} includes no file: its libraries match no .py or .sql file")
     for file in sources:
         with lift.within(file):
             if file.suffix == ".sql":
@@ -225,11 +225,11 @@ def _project(path: Path) -> Mapping[str, Any]:
     try:
         yaml = importlib.import_module("yaml")
     except ImportError:
-        raise MissingTool(f"{visible_path(str(path))}: reading it takes PyYAML: pip install pyyaml") from None
+        raise MissingTool(f"{visible_path(str(path))}: reading the file needs PyYAML: pip install pyyaml") from None
     try:
         found = yaml.safe_load(_text(path))
     except yaml.YAMLError as error:
-        raise BadInput(f"{visible_path(str(path))} is no YAML: {first_line(error)}") from None
+        raise BadInput(f"{visible_path(str(path))} isn't valid YAML: {first_line(error)}") from None
     if not isinstance(found, dict) or not isinstance(found.get("libraries") or [], list):
         raise BadInput(f"{visible_path(str(path))} describes no pipeline: it needs a name, a storage and libraries")
     return found

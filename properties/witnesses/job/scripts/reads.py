@@ -1,4 +1,4 @@
-"""The reads of a script: the check's frame for each source, and the mismatches."""
+"""A script's reads, the check's frame for each read, and the errors for frames that don't fit."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def renewed(frame: DataFrame) -> DataFrame:
 
 
 def of_topics(frame: DataFrame, topics: Sequence[str]) -> DataFrame:
-    """Return Kafka's records with these topics in turn by offset."""
+    """Return Kafka records whose topics alternate between these topics by offset."""
     from pyspark.sql import functions as F
 
     each = F.array(*map(F.lit, topics))
@@ -253,8 +253,8 @@ def as_declared(frame: DataFrame, read: Read, name: str, where: str, *, cast: bo
         if not cast and given.dataType.simpleString() != column.dataType.simpleString():
             raise BadInput(
                 f"line {read.line} of {where} reads {visible(column.name)} of {read} as "
-                f"{column.dataType.simpleString()}, and reads[{name!r}] has it as {given.dataType.simpleString()}: "
-                f"give its Input the columns {visible(shown_schema(schema))!r}"
+                f"{column.dataType.simpleString()}, and its type in reads[{name!r}] is {given.dataType.simpleString()}"
+                f": give its Input the columns {visible(shown_schema(schema))!r}"
             )
     if cast:
         return frame.select([F.col(column.name).cast(column.dataType).alias(column.name) for column in schema])

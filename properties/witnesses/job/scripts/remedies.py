@@ -30,7 +30,7 @@ class Remedies:
 
     def name_of(self, name: str) -> str:
         """Return the remedy for an undefined global name."""
-        return f"give what its platform has with globals={{{visible(name)!r}: …}}"
+        return f"define it with globals={{{visible(name)!r}: …}}"
 
 
 class RemedyOptions(Remedies):

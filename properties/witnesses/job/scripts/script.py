@@ -71,7 +71,7 @@ class Script:
             batch read. The name is a topic, a path, a table, the last part of a path or table, or the source's format.
             Streams without a matching name are matched in the order of the reads.
         query: The query to check, if the script starts several: its name, or its index in the order of starts, from 0.
-        args: The command-line arguments. `{folder}` in an argument stands for the run's own folder.
+        args: The command-line arguments. The check replaces `{folder}` in an argument by the run's own folder.
         env: The environment variables; `{folder}` as in `args`.
         read: A function that gets the run's folder, and returns the rows that the query has written: rows (dicts), or a
             pandas, arrow or Spark frame.
@@ -259,8 +259,8 @@ class Script:
                 return started[0]
             case None:
                 raise BadInput(
-                    f"{self.where} starts {len(started)} queries, {names}: say which is checked, by its name or its "
-                    f"index, {self.remedies.query}"
+                    f"{self.where} starts {len(started)} queries, {names}: choose a query by its name or its index, "
+                    f"{self.remedies.query}"
                 )
             case str() if found := [write for write in started if write.name == self.query]:
                 return found[0]
@@ -275,12 +275,12 @@ class Script:
         """List the parts of a query that aren't checked: its sink, and its trigger."""
         at = f"line {write.line} of {write.where}"
         left = [f"the trigger of {at}, {write.trigger}: {BATCHES_BY_CHECK}"] * bool(write.trigger)
-        runs_it = "Script(…, read=…) runs it, and reads what it has written"
+        runs_it = "Script(…, read=…) runs the sink, and reads the rows that it has written"
         if self.read is not None or write.format in NOWHERE:
             return left
         if write.function is None and write.of_rows is None:
             return [f"the sink of {at}, {visible(write.sink)}: {runs_it}", *left]
-        return [f"what the function does that {at} gives to {write.sink}, which isn't called: {runs_it}", *left]
+        return [f"the function that {at} passes to {write.sink}, which the check doesn't call: {runs_it}", *left]
 
 
 @dataclass(frozen=True)

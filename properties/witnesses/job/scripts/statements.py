@@ -274,11 +274,11 @@ class Declaration:
 
     Attributes:
         text: The statement.
-        line: Its first line in its file.
+        line: The line of the file at which the statement starts.
         kind: The dataset's kind, by the name of PySpark's class; None: the statement declares no dataset.
         name: The name of the flow.
         target: The name of the dataset.
-        query: The query of its rows; None: no query.
+        query: The query that defines the dataset's rows; None: no query.
         setting: The name and value of a setting; None: no setting.
     """
 

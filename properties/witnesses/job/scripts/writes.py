@@ -28,7 +28,7 @@ class Write:
         function: The function of `foreachBatch`, if any.
         of_rows: The argument of `foreach`, if any.
         target: The sink's path or table.
-        line: The script's line that starts it.
+        line: The line of the script that starts the query.
         where: The file of the line, as in messages.
         is_elsewhere: Whether the line is in another file of the script.
         trigger: The trigger's arguments; empty if the script sets no trigger.

@@ -48,8 +48,8 @@ class DatabaseTable(SinkStore):
         names = self.names(connection)
         if self.table not in names and names:
             raise BadInput(
-                f"{self.name}: there is no table {self.table!r}, but {', '.join(map(repr, names))}: name one of them "
-                "with table=, or let start make it in its target"
+                f"{self.name}: the target has no table {self.table!r}, but has {', '.join(map(repr, names))}: name "
+                "one of these with table=, or let start create the table in its target"
             )
         return '"' + self.table.replace('"', '""') + '"' if names else ""
 
@@ -125,7 +125,7 @@ class PostgresTable(DatabaseTable):
         super().__post_init__()
         if not self.url.startswith(("postgresql://", "postgres://")):
             raise BadInput(
-                f'{self.name}: url is {short(self.url)}: give one such as "postgresql://user@localhost/tests"'
+                f'{self.name}: url is {short(self.url)}: give a URL such as "postgresql://user@localhost/tests"'
             )
         import_extra("psycopg", "postgres", self.name)
 
@@ -149,7 +149,7 @@ class PostgresTable(DatabaseTable):
         given = {name: str(value) for name, value in conninfo_to_dict(self.url).items()}
         host, kept = given.get("host", ""), {name: given[name] for name in _OF_BOTH if name in given}
         if not host or host.startswith("/"):
-            raise BadInput(f"{self.name}: JDBC reaches no Unix socket: name a host, postgresql://user@localhost/tests")
+            raise BadInput(f"{self.name}: JDBC can't use a Unix socket: name a host, postgresql://user@localhost/tests")
         place = f"{host}:{given.get('port', 5432)}/{given.get('dbname', '')}"
         return f"jdbc:postgresql://{place}?{urlencode({**kept, _SCHEMA: schema})}"
 
@@ -163,7 +163,7 @@ class PostgresTable(DatabaseTable):
         except psycopg.Error as error:
             raise BadInput(
                 f"{self.name}: PostgreSQL at {_without_password(self.url)} refuses {statement}: {first_line(error)}: "
-                "name a server that runs and lets the user make schemas, and close each connection in start"
+                "name a running server on which the user may create schemas, and close each connection in start"
             ) from None
 
     def names(self, connection: Any) -> Sequence[str]:

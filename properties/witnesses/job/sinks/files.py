@@ -1,4 +1,4 @@
-"""Stores in folders of files: the files that a reader reads, or those in Spark's log if it exists."""
+"""Stores in folders of files; if Spark's log exists, only the files in the log count."""
 
 from __future__ import annotations
 

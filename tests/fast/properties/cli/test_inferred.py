@@ -53,7 +53,7 @@ def test_a_script_that_takes_long_without_data_is_refused(monkeypatch: pytest.Mo
     monkeypatch.setattr(
         inferring, "explored", lambda *_: exploring.Explored(source, {}, {}, {}, {}, {}, [], None, 21.6)
     )
-    with pytest.raises(BadInput, match=r"slow.py takes 22 s until it waits for its queries.*FILE.py:FUNCTION"):
+    with pytest.raises(BadInput, match=r"slow.py takes 22 s before it waits for its queries.*FILE.py:FUNCTION"):
         inferring.inferred_queries(source, None, {}, {})
 
 

@@ -340,7 +340,7 @@ ON_SPARK = [
     Case(
         "a sink without a folder",
         sunk(lambda clicks: None),
-        r"<lambda> \(.+\) takes other parameters than 1 input and a folder: .+",
+        r"<lambda> \(.+\) can't be called with 1 input and a folder: .+",
     ),
     Case(
         "a sink's batch raises",
@@ -376,7 +376,7 @@ ON_SPARK = [
     Case(
         "a sink's read returns nothing",
         sunk(written(ignore), says_none),
-        rf"says_none \({HERE}\): None came where rows .+",
+        rf"says_none \({HERE}\): expected rows, and got None.+",
     ),
     Case(
         "a sink's read returns numbers",

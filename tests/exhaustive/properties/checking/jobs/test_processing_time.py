@@ -170,7 +170,7 @@ def test_timeouts_and_functions_take_the_time_of_the_clock_after_a_stop_and_a_cr
 
 def test_a_spark_that_keeps_its_own_clock_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processing_time, "_FIELD", "anotherClock")
-    with pytest.raises(BadInput, match="lets no check set the clock of a query"):
+    with pytest.raises(BadInput, match="doesn't let a check set a query's clock"):
         check_job(by_timeout, CLICKS, expect=VisitsByTimeout, histories=10, timeouts=["30 minutes"])
 
 

@@ -71,7 +71,7 @@ def test_of_several_queries_one_is_checked_by_its_name_or_its_index(written: Wri
     ]
     script = written(HEAD, TOTALS, *several)
     assert re.fullmatch(
-        r".*job.py starts 2 queries, 'totals' \(line 6, console\), \(line 7, parquet\): say which is checked, .*",
+        r".*job.py starts 2 queries, 'totals' \(line 6, console\), \(line 7, parquet\): choose a query, .*",
         refused(Script(script, {"clicks": CLICKS})),
     )
     assert "starts no query 'visits': it starts 'totals' (line 6" in refused(
@@ -93,7 +93,7 @@ def test_a_script_is_read_in_the_encoding_in_which_python_reads_it(head: str, en
 
 def test_a_script_in_an_unknown_encoding_is_refused_as_python_refuses_it(written: Written) -> None:
     script = Script(written("# -*- coding: klingon -*-\n", HEAD, TOTALS, START), {"clicks": CLICKS})
-    assert re.fullmatch(r".*job\.py is no Python: unknown encoding.*klingon.*", refused(script))
+    assert re.fullmatch(r".*job\.py isn't valid Python: unknown encoding.*klingon.*", refused(script))
 
 
 def test_a_script_that_sleeps_between_two_queries_starts_both_and_in_a_loop_waits(written: Written) -> None:
@@ -120,9 +120,9 @@ clicks.writeStream.foreachBatch(save).trigger(processingTime="1 minute").option(
 
     path, env = written(HEAD, body), {"OUT": "{folder}/out"}
     unread = check_job(Script(path, {"clicks": CLICKS}, args=["append"], env=env), expect=as_batch(), histories=40)
-    assert "what the function does that line 9 of" in str(unread)
+    assert "the function that line 9 of" in str(unread)
     kept = invariants(Script(path, {"clicks": CLICKS}, args=["append"], env=env), histories=20)
-    assert "what the function does that line 9 of" in str(kept)
+    assert "the function that line 9 of" in str(kept)
     right = Script(path, {"clicks": CLICKS}, args=["overwrite"], env=env, read=read)
     assert check_job(right, expect=as_batch(), histories=20).verdict == "conforms"
     with pytest.raises(Violated):
@@ -237,18 +237,18 @@ def test_a_script_that_fails_before_its_last_query_is_refused_unless_the_query_i
 ) -> None:
     path = written(HEAD, "display = lambda frame: frame\n" if "display" not in body else "", body)
     assert re.fullmatch(
-        r".*job\.py raised \w+, in line \d+: .*; it has queries that it starts there or later: mend it, or name .*",
+        r".*job\.py raised \w+, in line \d+: .*; the script starts queries there or later: fix the script, or name .*",
         refused(Script(path, {"clicks": CLICKS})),
     )
     if START in body:
         report = check_job(Script(path, {"clicks": CLICKS}, query=0), expect=as_batch(), histories=10)
-        assert re.search(r"Not checked: .*job.py: what follows line \d+, where it raised", str(report))
+        assert re.search(r"Not checked: .*job.py: the code after line \d+, where the script raised", str(report))
 
 
 def test_a_script_that_fails_after_its_last_query_is_checked(written: Written) -> None:
     path = written(HEAD, TOTALS, START, "query.lastProgress['numInputRows']\n")
     report = check_job(Script(path, {"clicks": CLICKS}), expect=as_batch(), histories=10)
-    assert "where it raised TypeError" in str(report)
+    assert "where the script raised TypeError" in str(report)
 
 
 def test_a_setting_whose_class_is_missing_is_set_aside_and_a_refused_script_leaves_no_setting(
@@ -260,7 +260,7 @@ def test_a_setting_whose_class_is_missing_is_set_aside_and_a_refused_script_leav
     refused(Script(written(HEAD, delta, zone), {"clicks": CLICKS}))
     assert spark.conf.get("spark.sql.session.timeZone") == before
     report = check_job(Script(written(HEAD, delta, TOTALS, START), {"clicks": CLICKS}), expect=as_batch(), histories=10)
-    assert "the setting spark.sql.catalog.spark_catalog, for Spark has no class org.apache" in str(report)
+    assert "the setting spark.sql.catalog.spark_catalog, because Spark has no class org.apache" in str(report)
 
 
 BODIES = {
@@ -270,11 +270,11 @@ BODIES = {
         "raised ModuleNotFoundError, in line 5: No module named 'nosuchmodule', of which nosuchmodule.f is used; "
         "install it"
     ),
-    "platform.fs.ls('/')": "raised NameError, in line 5: name 'platform' is not defined; give what its platform has",
+    "platform.fs.ls('/')": "raised NameError, in line 5: name 'platform' is not defined; define it",
     "while True: pass": "didn't return within 2 s (it was in line 5 of",
     "while True:\n    try: time.monotonic()\n    except Exception: pass": "didn't return within 2 s (it was in line",
     "spark.readStream.format('kafka').option('subscribe', 'orders').load()": "line 5 of",
-    "def f(:": "is no Python: ",
+    "def f(:": "isn't valid Python: ",
     "try: spark.readStream.load('/data/x')\nexcept Exception: pass\nclicks.writeStream.start()": "line 5 of",
     "spark.read.parquet('/data/dim')": "reads /data/dim, which can't be read here: [PATH_NOT_FOUND]",
     'clicks.writeStream.outputMode("sometimes").start()': "Invalid streaming output mode: sometimes",
@@ -295,10 +295,10 @@ def test_what_is_given_must_fit_what_is_read(written: Written) -> None:
         "'user string, at timestamp, amount bigint'"
     )
     small = Input("user string, at timestamp, amount int", key="user")
-    assert "reads amount of /data/clicks as bigint, and reads['clicks'] has it as int" in refused(
+    assert "reads amount of /data/clicks as bigint, and its type in reads['clicks'] is int" in refused(
         Script(body, {"clicks": small})
     )
-    assert "doesn't read 'views' of reads=: it reads /data/clicks" in refused(
+    assert "doesn't read 'views', which reads= gives: it reads /data/clicks" in refused(
         Script(body, {"clicks": CLICKS, "views": CLICKS})
     )
     kafka = written('spark.readStream.format("kafka").load().writeStream.start()\n')

@@ -325,7 +325,7 @@ def test_a_job_goes_on_with_other_rows_after(change: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(("job", "partitions"), [(aggregate(), 2), (stateless, 5)], ids=["the same", "no state"])
 def test_a_repartition_that_spark_refuses_is_named_with_the_remedy(job: Job, partitions: int) -> None:
     with pytest.raises(
-        BadInput, match=rf"repartition={partitions}: Spark refuses it .*: .*: give another number"
+        BadInput, match=rf"repartition={partitions}: Spark refuses to repartition .*: .*: give another number"
     ) as it:
         upgrade(job, job, CLICKS, histories=20, repartition=partitions)
     assert "calling" not in str(it.value)

@@ -333,7 +333,7 @@ def test_a_schema_of_postgresql_goes_with_its_query(postgres: str | None, tmp_pa
         with psycopg.connect(target) as database:
             database.execute("CREATE TABLE ledger AS SELECT 1 AS n, NULL AS nothing")
         assert sink.read(target) == [{"n": 1, "nothing": None}]
-        with pytest.raises(BadInput, match="there is no table 'other', but 'ledger'"):
+        with pytest.raises(BadInput, match="the target has no table 'other', but has 'ledger'"):
             Sink.postgres(lambda *given: given, table="other", url=postgres).read(target)
     with psycopg.connect(postgres) as database:
         left = database.execute("SELECT schema_name FROM information_schema.schemata").fetchall()

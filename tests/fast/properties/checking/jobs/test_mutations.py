@@ -221,7 +221,7 @@ def test_a_function_without_a_source_of_its_own_is_refused() -> None:
         return clicks
 
     for job in (inner, lambda clicks: clicks, len):
-        with pytest.raises(BadInput, match="can't be mutated: its source must be a function of a module"):
+        with pytest.raises(BadInput, match="can't be mutated: it must be a function or a method that a module"):
             JobSource.of(job)
 
 

@@ -63,12 +63,12 @@ class Unmakeable:
     [
         (
             nothing,
-            r"nothing \(tests/.*test_oracles.py:\d+\): None came where rows were expected: return dicts",
+            r"nothing \(tests/.*test_oracles.py:\d+\): expected rows, and got None: return dicts",
         ),
-        (a_number, r"a_number \(.*:\d+\): int came where rows were expected: return dicts"),
-        (numbers, r"numbers \(.*:\d+\): a row is 3: return each as a dict"),
-        (Callable(), r"Callable \(tests/.*test_oracles.py:\d+\): None came"),
-        (Model, r"Model: a row is 4: return each as a dict"),
+        (a_number, r"a_number \(.*:\d+\): expected rows, and got int: return dicts"),
+        (numbers, r"numbers \(.*:\d+\): a row is 3: return each row as a dict"),
+        (Callable(), r"Callable \(tests/.*test_oracles.py:\d+\): expected rows, and got None"),
+        (Model, r"Model: a row is 4: return each row as a dict"),
         (Unmakeable, r"the expected rows can't be computed: Unmakeable raised TypeError: .*'size'"),
         (
             leaves,

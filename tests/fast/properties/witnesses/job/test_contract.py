@@ -85,8 +85,8 @@ def frame(**more: Any) -> Any:
         (frame(), True, ""),
         (frame(), False, ""),
         (frame(isStreaming=False), False, ""),
-        (frame(isStreaming=False), True, "returned a DataFrame that doesn't stream: make it of the inputs"),
-        (frame(columns=("a", "B", "b")), True, "returned two columns called 'b': give each a name of its own"),
+        (frame(isStreaming=False), True, "returned a batch DataFrame: derive the DataFrame"),
+        (frame(columns=("a", "B", "b")), True, "returned two columns named 'b': rename one of them"),
         (None, True, "returned None: return the streaming DataFrame"),
         (5, True, "returned int: return the streaming DataFrame"),
     ],
@@ -121,7 +121,7 @@ def test_a_sink_s_query_has_its_checkpoint_in_the_folder_that_it_is_given(checkp
     if is_taken:
         assert query_of(sink, query, Path("/run/job")) is query
     else:
-        with pytest.raises(BadInput, match=f"keeps its checkpoint in {checkpoint}: put it below the folder"):
+        with pytest.raises(BadInput, match=f"keeps its checkpoint in {checkpoint}: put the checkpoint below"):
             query_of(sink, query, Path("/run/job"))
     assert query.stopped == (not is_taken)
     with pytest.raises(BadInput, match="returned None: return the query"):
@@ -143,14 +143,14 @@ def stops(clicks: Any) -> Any:
 @pytest.mark.parametrize(
     ("function", "given", "said"),
     [
-        (itself, ([1, 2], [], []), "takes other parameters than 2 inputs: it is called with 2 in the order"),
-        (itself, ([1], [2], []), "takes other parameters than 1 input and 1 static table: it is called with 2"),
-        (itself, ([], [1, 2], [3]), "takes other parameters than 2 static tables and a folder: it is called with 3"),
-        (itself, ([1], [], [2, 3]), "than 1 input and a target and a checkpoint: it is called with 3"),
+        (itself, ([1, 2], [], []), "can't be called with 2 inputs: the check passes them by position"),
+        (itself, ([1], [2], []), "can't be called with 1 input and 1 static table: the check passes"),
+        (itself, ([], [1, 2], [3]), "can't be called with 2 static tables and a folder: the check"),
+        (itself, ([1], [], [2, 3]), "with 1 input and a target and a checkpoint: the check passes"),
         (ends, ([1], [], []), r"ended the program with exit\(2\): return instead"),
         (refuses, ([1], [], []), "^it is refused$"),
         (stops, ([1], [], []), "raised GeneratorExit"),
-        (str, ([1], [], []), "stopped the Spark session: leave that to whoever started it"),
+        (str, ([1], [], []), "stopped the Spark session: only the code that started the session"),
     ],
 )
 def test_a_function_that_can_not_be_called_so_is_refused(

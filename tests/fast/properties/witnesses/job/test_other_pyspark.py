@@ -67,13 +67,15 @@ def test_a_script_is_found_by_its_path_and_takes_its_findings_along(tmp_path: Pa
     ids=["lambda", "function within a function", "sink", "partial"],
 )
 def test_a_job_without_a_name_of_its_own_is_refused_with_the_remedy(nameless: Any) -> None:
-    with pytest.raises(BadInput, match=r"process of PySpark 4\.1\.4, .*: define it by def or class at the top of"):
+    with pytest.raises(
+        BadInput, match=r"the process of PySpark 4\.1\.4 can't find .*\. Define it by def or class at the top of"
+    ):
         require_named(nameless, "4.1.4")
 
 
 def test_a_function_of_the_program_itself_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "__module__", "__main__")
-    with pytest.raises(BadInput, match="job is in __main__, the program that runs: define it by def"):
+    with pytest.raises(BadInput, match=r"job is in __main__, the program that runs\. Define it by def"):
         require_named(job, "4.1.4")
 
 

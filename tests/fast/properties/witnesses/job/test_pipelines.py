@@ -122,7 +122,7 @@ def test_a_run_is_of_another_file_only_while_that_file_runs(tmp_path: Path) -> N
     ("name", "text", "line", "says"),
     [
         ("b.py", "one = 1\n\none / 0\n", 0, "b.py raised ZeroDivisionError, in line 3: division by zero"),
-        ("b.py", "one = 1\none =\n", 0, "b.py is no Python: invalid syntax, in line 2"),
+        ("b.py", "one = 1\none =\n", 0, "b.py isn't valid Python: invalid syntax, in line 2"),
         ("b.sql", "1 / 0", 7, "b.sql raised ZeroDivisionError, in line 7: division by zero"),
     ],
 )
@@ -189,10 +189,10 @@ def test_the_files_of_a_project_are_run_in_order_and_its_settings_set(tmp_path: 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a: [", "is no YAML: "),
+        ("a: [", "isn't valid YAML: "),
         ("no", "describes no pipeline: it needs a name, a storage and libraries"),
         ("libraries: [a]", "an entry of libraries needs glob and include"),
-        ("name: a", "includes no file: its libraries name none that is .py or .sql"),
+        ("name: a", "includes no file: its libraries match no .py or .sql file"),
     ],
 )
 def test_a_project_that_is_none_is_refused(tmp_path: Path, text: str, said: str) -> None:

@@ -145,7 +145,7 @@ def test_a_watermark_that_stays_behind_the_clock_fails_the_check_and_one_ahead_r
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("memory_spark.JFrame.filter", filtered)
-        with pytest.raises(StreamproofError, match="the job's watermark has only reached None where the check moved"):
+        with pytest.raises(StreamproofError, match="the job's watermark has reached only None, and the check moved"):
             ran(behind)
 
 
@@ -325,7 +325,7 @@ def test_a_sink_that_no_crash_reaches_repeats_each_micro_batch_by_its_commit() -
     assert output.crashed[:3] == [(Crash(0, True, MIDDLE, 1), True), (Crash(0), True), (Crash(0, False), False)]
     assert output.crashed[3:] == [(at, at == Crash(2)) for at in crashes[3:]]
     assert output.covered == {REPEATED, RESTORED}
-    assert output.died_at.startswith("after it had written its files, and before its log")
+    assert output.died_at.startswith("after the sink had written its files, and before its log")
 
 
 def test_a_writer_of_rows_dies_after_each_number_of_them() -> None:
@@ -613,7 +613,7 @@ def test_times_of_batches_are_those_of_the_history_or_the_check_refuses() -> Non
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(job_query, "at_times", lambda spark, time_ms: memory_times(asked, time_ms))
         asked: list[int] = []
-        with pytest.raises(BadInput, match=r"^pyspark 4\.3\.0 lets no check set the clock of a query"):
+        with pytest.raises(BadInput, match=r"^pyspark 4\.3\.0 doesn't let a check set a query's clock"):
             ran(copied, times_ms=[1_000, 2_000, 3_000], processing_time=True)
         output = ran(copied, times_ms=[0, 0, 0], processing_time=True)
     assert (users(output), asked) == ([["a", "b"], ["a", "c"], ["d"]], [1_000, 1_000, 2_000, 0, 0, 0])

@@ -57,12 +57,12 @@ def test_any_table_has_the_same_rows(table: Any) -> None:
 @pytest.mark.parametrize(
     ("table", "reason"),
     [
-        (None, "f: None came where rows were expected"),
-        ("text", "f: str came where"),
-        ({"a": 1}, "f: dict came where"),
-        (3, "f: int came where"),
-        ([1], "f: a row is 1: return each as a dict"),
-        (pa.table([[1], [2]], names=["a", "a"]), "f: two columns are called 'a'"),
+        (None, "f: expected rows, and got None"),
+        ("text", "f: expected rows, and got str"),
+        ({"a": 1}, "f: expected rows, and got dict"),
+        (3, "f: expected rows, and got int"),
+        ([1], "f: a row is 1: return each row as a dict"),
+        (pa.table([[1], [2]], names=["a", "a"]), "f: two columns are named 'a'"),
         (
             pa.table({"a": pa.array([2**62], pa.timestamp("s"))}),
             "f: the column 'a' has a time or date beyond the years",

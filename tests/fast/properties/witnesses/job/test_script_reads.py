@@ -118,7 +118,7 @@ def test_the_columns_of_a_table_have_the_types_and_the_order_of_the_reader_s_sch
     read = Read(schema="n bigint, other string")
     cast = as_declared(frame, read, "t", "job.py", cast=True)
     assert (cast.dtypes, cast.toArrow().num_rows) == ([("n", "bigint"), ("other", "string")], 1)
-    with pytest.raises(BadInput, match=r"reads n of .* as bigint, and reads\['t'\] has it as int: give its Input"):
+    with pytest.raises(BadInput, match=r"reads n of .* as bigint, and its type in reads\['t'\] is int: give its Input"):
         as_declared(frame, read, "t", "job.py")
     same = as_declared(frame, Read(schema="n int, other string"), "t", "job.py")
     assert same.columns == ["n", "Other"]

@@ -111,8 +111,8 @@ def test_a_script_s_query_is_what_it_writes_and_nothing_of_it_is_run(scripted: S
             "before it starts a query: usage: job; give",
         ),
         ("one = 1\n1 / 0\n", "raised ZeroDivisionError, in line 2: division by zero"),
-        ("one = (\n", "is no Python: '(' was never closed, in line 1"),
-        ("nothing\n", "raised NameError, in line 1: name 'nothing' is not defined; give what its platform has with"),
+        ("one = (\n", "isn't valid Python: '(' was never closed, in line 1"),
+        ("nothing\n", "raised NameError, in line 1: name 'nothing' is not defined; define it with"),
         (
             "from no_such_module import f\ntry:\n    f()\nexcept Exception:\n    raise ValueError('no f')\n",
             "raised ValueError, in line 5: no f; install",
@@ -121,19 +121,25 @@ def test_a_script_s_query_is_what_it_writes_and_nothing_of_it_is_run(scripted: S
             "import no_such_module\nno_such_module.f()\n",
             "in line 2: No module named 'no_such_module', of which no_such_module.f is used; install",
         ),
-        ("open('no_such_file')\n", "No such file or directory: 'no_such_file'; put it there, or beside the script"),
+        (
+            "open('no_such_file')\n",
+            "No such file or directory: 'no_such_file'; put the file there, or beside the script",
+        ),
         ("spark.read.parquet('/no/such')\n", "/no/such, which can't be read here: [PATH_NOT_FOUND]"),
-        ("input('user: ')\n", "line 1 of {where} asks for input, 'user:': let it take an argument or an environment"),
-        ("input()\n", "line 1 of {where} asks for input: let it"),
+        (
+            "input('user: ')\n",
+            "line 1 of {where} asks for input, 'user:': make the script read an argument or an environment",
+        ),
+        ("input()\n", "line 1 of {where} asks for input: make the"),
         (
             "from pyspark.streaming import StreamingContext\nStreamingContext(sc, 1)\n",
-            "line 2 of {where} makes a StreamingContext",
+            "line 2 of {where} creates a StreamingContext",
         ),
         (f"{HEAD}spark.readStream.table('clicks')\n", "line 5 of {where} reads clicks, and reads= gives only orders"),
         (f"{HEAD}spark.sql('SELECT * FROM STREAM read_files(1)')\n", "reads STREAM read_files(…), a function of its"),
         (
             HEAD.replace("id string", "id int") + START,
-            "line 4 of {where} reads id of /lake/orders as int, and reads['orders'] has it as string",
+            "line 4 of {where} reads id of /lake/orders as int, and its type in reads['orders'] is string",
         ),
         (
             HEAD.replace("id string", "other string") + START,
@@ -154,28 +160,30 @@ def test_a_script_that_can_not_be_checked_is_refused(text: str, said: str, scrip
 def test_an_input_that_no_line_reads_is_named_unless_the_script_has_failed(scripted: Scripted) -> None:
     reads = {"orders": ORDERS, "clicks": ORDERS, "names": NAMES}
     message = scripted.refused(HEAD + START, reads)
-    assert message.endswith("doesn't read 'clicks', 'names' of reads=: it reads /lake/orders")
+    assert message.endswith("doesn't read 'clicks', 'names', which reads= gives: it reads /lake/orders")
     frame, script = scripted(f"{HEAD}{START}1 / 0\n", reads)
     assert frame.columns == ["id", "customer", "at"]
-    assert script.notes[0].endswith(": what follows line 6, where it raised ZeroDivisionError: division by zero")
+    assert script.notes[0].endswith(
+        ": the code after line 6, where the script raised ZeroDivisionError: division by zero"
+    )
     assert scripted.refused("1\n", reads).endswith("on a writeStream")
 
 
 def test_a_script_that_fails_before_more_queries_must_say_which_it_means(scripted: Scripted) -> None:
     failing = f"{HEAD}{START}1 / (\n  0)\norders.writeStream.start()\n"
-    assert "; it has queries that it starts there or later: mend it" in scripted.refused(failing)
+    assert "; the script starts queries there or later: fix the script" in scripted.refused(failing)
     for query in (0, None):
         later = failing if query is not None else failing.replace("orders.writeStream.start()\n", "", 1) + "1\n"
         if query is not None:
             assert scripted(later, query=query)[0].isStreaming
     within = f"{HEAD}{START}print(orders.writeStream, 1 / 0)\n"
-    assert "it has queries that it starts there or later" in scripted.refused(within)
+    assert "the script starts queries there or later" in scripted.refused(within)
 
 
 def test_one_of_several_queries_is_chosen_by_its_name_or_its_index(scripted: Scripted) -> None:
     two = f"{HEAD}{START}orders.drop('at').writeStream.queryName('short').toTable('t')\n"
     message = scripted.refused(two)
-    assert "starts 2 queries, (line 5, a sink without a format), 'short' (line 6, table): say which" in message
+    assert "starts 2 queries, (line 5, a sink without a format), 'short' (line 6, table): choose a query" in message
     for query, columns in ((0, 3), (1, 2), ("short", 2)):
         frame, script = scripted(two, query=query)
         assert (len(frame.columns), script.found.index) == (columns, 0 if columns == 3 else 1)
@@ -236,8 +244,8 @@ def test_settings_are_changed_for_the_run_and_those_of_the_check_stay(
     assert session.settings.values == {"spark.same": "1", "spark.shown": "6"}
     said = [note.partition(": ")[2] for note in script.notes[:2]]
     assert said == [
-        "the setting spark.sql.shuffle.partitions, for the check has its own",
-        "the setting spark.sql.catalog.mine, for Spark has no class com.Missing here",
+        "the setting spark.sql.shuffle.partitions, because the check sets its own value",
+        "the setting spark.sql.catalog.mine, because Spark has no class com.Missing here",
     ]
 
 
@@ -273,8 +281,8 @@ def test_what_changes_a_catalog_or_writes_a_table_is_not_run_and_noted_once(
         f"line 10 of {where}: saveAsTable(…) isn't run",
         f"line 11 of {where}: parquet(…) isn't run",
         f"line 12 of {where}: catalog.createTable(…) isn't run",
-        f"the sink of line 20 of {where}, a sink without a format: Script(…, read=…) runs it, and reads what it has "
-        "written",
+        f"the sink of line 20 of {where}, a sink without a format: Script(…, read=…) runs the sink, and "
+        "reads the rows that it has written",
     ]
     assert {*session.views} == {"of_user"}  # those of the run are dropped
 
@@ -317,12 +325,14 @@ def test_a_second_query_reads_what_the_first_writes_row_by_row(scripted: Scripte
     )
     frame, script = scripted(handed, query=1)
     assert frame.columns == ["id", "customer"]
-    assert script.notes[0].endswith("it gets the rows of short from the query in line 5, and not by way of a sink")
+    assert script.notes[0].endswith(
+        "the rows of short come directly from the query in line 5, and not through its sink"
+    )
     two = "orders.drop('at').writeStream.toTable('short')\nspark.readStream.table".join(
         handed.rsplit("spark.readStream.table", 1)
     )
     assert "from the queries in lines 5 and 6" in scripted(two, query=2)[1].notes[0]
-    refused = "reads short, which its query in line 5 writes: give these rows as an Input of their own"
+    refused = "reads short, which its query in line 5 writes: give these rows as another Input"
     for change in (
         ("orders.drop('at')", "orders.drop('at').dropDuplicates(['id'])"),
         ("writeStream.toTable", "writeStream.foreachBatch(print).toTable"),
@@ -372,7 +382,7 @@ def test_files_are_opened_for_writing_only_with_a_note_and_read_beside_the_scrip
     _, script = scripted(HEAD + text + START, globals={"seen": seen})
     assert (seen, script.notes[0].partition("writes ")[2]) == (
         ["ann"],
-        "outside of the check's folder, whatever is checked",
+        "outside the check's folder in every check",
     )
     assert len(script.notes) == 2
 
@@ -389,7 +399,7 @@ def test_modules_that_a_script_adds_are_found_and_those_that_are_missing_are_not
         "spark.sparkContext.addFile('nowhere.zip')\nassert added_by_script.value == 3\n"
     )
     _, script = scripted(HEAD + text + START)
-    assert script.notes[0].endswith(": nowhere.zip isn't added, for there is no such file")
+    assert script.notes[0].endswith(": nowhere.zip isn't added, because there is no such file")
     assert str(lib) in sys.path
     (lib / "packed.zip").touch()
     scripted(HEAD + f"sc.addPyFile({str(lib / 'packed.zip')!r})\n" + START)
@@ -425,7 +435,7 @@ def test_a_function_is_run_with_the_session_or_without_parameters(scripted: Scri
     for function in (without, with_session):
         script = Script(function, reads={"orders": ORDERS})
         assert script(*scripted.frames(script)).columns == ["id", "customer", "at"]
-    for function, said in ((two, "two (tests/fast/.*) takes spark, more: give"), (failing, "later: mend it")):
+    for function, said in ((two, "two (tests/fast/.*) takes spark, more: give"), (failing, "later: fix the script")):
         script = Script(function, reads={"orders": ORDERS})
         with pytest.raises(BadInput, match=said.replace("(", r"\(").replace(")", r"\)")):
             script(*scripted.frames(script))
@@ -439,10 +449,10 @@ def test_a_notebook_runs_another_and_goes_on_without_one_that_is_not_there(scrip
     _, script = scripted(text + HEAD + START)
     assert [note.partition(": ")[2] for note in script.notes[:2]] == [
         "%pip install x isn't run",
-        "%run ./nowhere isn't run: no such notebook is next to it",
+        "%run ./nowhere isn't run: there is no such notebook next to the script",
     ]
     message = scripted.refused("# MAGIC %run ./nowhere\nFACTOR\n")
-    assert message.endswith("it runs ./nowhere, which isn't there: export it beside the script")
+    assert message.endswith("the script runs the notebook ./nowhere, which is missing: export it beside the script")
 
 
 def ran(scripted: Scripted, text: str, read: Any = None, run: RunOptions | None = None, **given: Any) -> QueryOutput:
@@ -597,8 +607,8 @@ def test_the_frames_of_a_run_are_given_in_the_order_of_reads(scripted: Scripted)
 def test_a_read_of_another_file_format_is_named_as_the_script_says_it(scripted: Scripted) -> None:
     lift = scripted.lift()
     for read, said in (
-        (Read(target="/lake/x", line=3), "reads /lake/x, and reads= gives only : give it, too, reads={'/lake/x'"),
-        (Read(line=3), "reads the source without a format, and reads= gives only : give it, too, reads={'events'"),
+        (Read(target="/lake/x", line=3), "reads /lake/x, and reads= gives only : add reads={'/lake/x'"),
+        (Read(line=3), "reads the source without a format, and reads= gives only : add reads={'events'"),
     ):
         with pytest.raises(BadInput) as refused:
             lift.stream(read)
@@ -727,7 +737,7 @@ def test_a_flow_with_state_is_no_matter_of_single_rows_for_another_flow(scripted
     pytest.importorskip("pyspark.pipelines")
     stateful = PIPELINE.replace('readStream.table("orders")', 'readStream.table("orders").dropDuplicates(["id"])', 1)
     message = scripted.refused(stateful, query="shop.short_copies")
-    assert "reads copies, which its flow of copies writes: give these rows as an Input of their own" in message
+    assert "reads copies, which its flow of copies writes: give these rows as another Input" in message
 
 
 def test_an_encrypted_setting_of_a_platform_stays_as_it_is_and_other_classes_are_refused() -> None:

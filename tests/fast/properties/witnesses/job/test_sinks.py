@@ -177,8 +177,16 @@ def with_tables(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("made", "file", "message"),
     [
-        (lambda: Sink.sqlite(job, table="total"), "result.sqlite", "Sink.sqlite: there is no table 'total', but 'tot"),
-        (lambda: Sink.duckdb(job, table="total"), "result.duckdb", "Sink.duckdb: there is no table 'total', but 'tot"),
+        (
+            lambda: Sink.sqlite(job, table="total"),
+            "result.sqlite",
+            "Sink.sqlite: the target has no table 'total', but has 'tot",
+        ),
+        (
+            lambda: Sink.duckdb(job, table="total"),
+            "result.duckdb",
+            "Sink.duckdb: the target has no table 'total', but has 'tot",
+        ),
         (lambda: Sink.sqlite(job, table="t"), "result.json", "Sink.sqlite can't read the table 't': file is not a"),
         (lambda: Sink.duckdb(job, table="t"), "result.text", "Sink.duckdb can't read the table 't': .*not a valid"),
         (
@@ -193,7 +201,11 @@ def with_tables(folder: Path) -> None:
         (lambda: Sink.json(job, without="n"), "", "Sink.json: without is 'n': give a list, a text each"),
         (lambda: Sink.sqlite(job, table=None), "", "Sink.sqlite: table is None: give a text"),
         (lambda: Sink.parquet("out"), "", "Sink.parquet: start is 'out': give a function"),
-        (lambda: Sink.postgres(job, table="t", url="db"), "", "Sink.postgres: url is 'db': give one such as \"postgr"),
+        (
+            lambda: Sink.postgres(job, table="t", url="db"),
+            "",
+            "Sink.postgres: url is 'db': give a URL such as \"postgr",
+        ),
     ],
 )
 def test_a_sink_that_cannot_be_read_is_refused(
@@ -309,7 +321,7 @@ def test_a_table_of_postgres_that_is_not_there_has_no_rows_or_is_refused_beside_
     _, sink = postgres(monkeypatch)
     assert sink.read("postgresql://db") == []
     _, sink = postgres(monkeypatch, other=[])
-    with pytest.raises(BadInput, match="there is no table 'totals', but 'other': name one of them"):
+    with pytest.raises(BadInput, match="the target has no table 'totals', but has 'other': name one of these"):
         sink.read("postgresql://db")
     _, sink = postgres(monkeypatch, refused=[])
     with (
@@ -317,7 +329,7 @@ def test_a_table_of_postgres_that_is_not_there_has_no_rows_or_is_refused_beside_
         sink.at(tmp_path),
     ):
         pass
-    with pytest.raises(BadInput, match="url is 'db': give one such as"):
+    with pytest.raises(BadInput, match="url is 'db': give a URL such as"):
         Sink.postgres(job, table="totals", url="db")
 
 
@@ -405,5 +417,5 @@ def test_a_delta_table_is_read_where_there_is_one(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize("url", ["postgresql:///tests", "postgresql:///tests?host=/var/run/postgresql"])
 def test_jdbc_reaches_no_unix_socket(url: str) -> None:
     pytest.importorskip("psycopg")
-    with pytest.raises(BadInput, match="JDBC reaches no Unix socket: name a host"):
+    with pytest.raises(BadInput, match="JDBC can't use a Unix socket: name a host"):
         PostgresTable(table="t", url=url, jdbc=True)._of_jdbc("s")

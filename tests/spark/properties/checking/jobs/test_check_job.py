@@ -83,8 +83,8 @@ def starts_a_query(clicks: DataFrame) -> DataFrame:
     [
         (lambda clicks: None, "returned None: return the streaming DataFrame"),
         (lambda clicks: 5, "returned int: return the streaming DataFrame"),
-        (lambda clicks: clicks.sparkSession.range(1), "returned a DataFrame that doesn't stream"),
-        (lambda clicks, prices: clicks, "takes other parameters than 1 input"),
+        (lambda clicks: clicks.sparkSession.range(1), "returned a batch DataFrame"),
+        (lambda clicks, prices: clicks, "can't be called with 1 input"),
         (lambda clicks: clicks.writeStream.format("noop").start(), "returned a query that it had started"),
         (
             raising,
@@ -172,7 +172,7 @@ def test_a_sink_that_asks_for_real_time_mode_is_refused_by_name() -> None:
         writer = clicks.writeStream.foreachBatch(lambda rows, batch: None)
         return writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(realTime="5 seconds").start()
 
-    with pytest.raises(BadInput, match=r"start \(.* asks for real-time mode, .*which reads no files"):
+    with pytest.raises(BadInput, match=r"start \(.* uses real-time mode, .*reads no files"):
         check_job(Sink(start, lambda folder: []), CLICKS, expect="SELECT user FROM clicks", histories=10)
 
 

@@ -74,7 +74,7 @@ def test_the_form_of_an_event_time_is_read_from_the_job(
 def test_an_unknown_form_of_an_event_time_is_said_to_be_so(spark: SparkSession, tmp_path: Path) -> None:
     rows = f"{EVENTS.format('string')}.withColumn('t', F.to_timestamp('at', 'EEE dd')).withWatermark('t', '1 minute')"
     ((one,),) = (query.inputs.values() for query in inferred(written(tmp_path, f"{rows}.writeStream.start()"), spark))
-    assert [*one.guesses] == ["the form of its event time at isn't known: --time-format says it"]
+    assert [*one.guesses] == ["the format of its event time at isn't known: set it with --time-format"]
 
 
 @pytest.mark.parametrize(
@@ -161,11 +161,11 @@ def test_arguments_variables_and_tables_get_stand_ins_that_are_told(spark: Spark
             "import nowhere_at_all\nnowhere_at_all.f()",
             "raised ModuleNotFoundError, in line 3: No module named 'nowhere_at_all', of which .* is used; install it",
         ),
-        ("def broken(:", "is no Python: .*, in line 2"),
+        ("def broken(:", "isn't valid Python: .*, in line 2"),
         (
             "a, b = (spark.readStream.table(one) for one in ('a', 'b'))\n"
             "a.join(b, 'k').select('x').writeStream.start()",
-            "line 2 of .* reads a without a schema, and its columns can't be inferred .*: say them with --input",
+            "line 2 of .* reads a without a schema, and its columns can't be inferred .*: set them with --input",
         ),
     ],
 )

@@ -113,7 +113,7 @@ def test_a_widget_without_a_default_gets_a_stand_in_that_is_told(spark: SparkSes
         "k.withColumn('of', F.lit(dbutils.widgets.get('Team-Name'))).writeStream.start()", spark, tmp_path
     )
     assert query.source.widgets == {"Team-Name": "team_name"}
-    assert [*query.told] == ["its widget Team-Name is team_name: give it a default to say another"]
+    assert [*query.told] == ["its widget Team-Name is team_name: set another in the widget's default"]
 
 
 def test_what_a_script_prepares_for_its_sink_is_left_out(spark: SparkSession, tmp_path: Path) -> None:
@@ -156,10 +156,10 @@ def test_a_script_does_not_sleep_before_its_first_query(spark: SparkSession, tmp
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("port = int(input('port? '))", "line 3 of .* asks for input, 'port\\?': let it take an argument"),
+        ("port = int(input('port? '))", "line 3 of .* asks for input, 'port\\?': make the script read an argument"),
         (
             "from pyspark.streaming import StreamingContext\nStreamingContext(spark.sparkContext, 1)",
-            "line 4 of .* makes a StreamingContext: .* DStreams aren't",
+            "line 4 of .* creates a StreamingContext: .* no DStreams",
         ),
         ("spark.table('t')\nclock()", "raised NameError, in line 4: .*; define clock, or guard the line"),
         ("raise SystemExit('usage: job.py TOPIC')", r"ends with exit.*--argument VALUE"),
@@ -177,6 +177,6 @@ def test_a_script_that_takes_too_long_is_interrupted(
 ) -> None:
     monkeypatch.setattr("streamproof.properties.witnesses.job.inference.exploring.SECONDS", 1.0)
     with pytest.raises(
-        BadInput, match=r"doesn't come to its end, or wait, within 1 s \(it was in line [34] of .*job.py\)"
+        BadInput, match=r"neither ends nor waits for its queries within 1 s \(it was in line [34] of .*job.py\)"
     ):
         inferred("while True:\n    pass", spark, tmp_path)

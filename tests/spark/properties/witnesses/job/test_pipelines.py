@@ -90,7 +90,9 @@ def test_a_flow_that_fails_behind_others_leaves_no_project_that_conforms(spark: 
     (tmp_path / "transformations/b.py").write_text(head + table.format("totals", "nope"))
     path = tmp_path / "spark-pipeline.yml"
     path.write_text(PROJECT)
-    with pytest.raises(BadInput, match=r"transformations/b\.py raised AnalysisException, in line 6.*queries that it"):
+    with pytest.raises(
+        BadInput, match=r"transformations/b\.py raised AnalysisException, in line 6.*starts queries there"
+    ):
         inferred_queries(ScriptSource(path), spark, {}, {})
 
 

@@ -263,7 +263,7 @@ def test_a_batch_read_of_a_stream_s_own_source_has_its_schema(read: str, lifted:
 def test_a_batch_read_of_a_stream_s_own_source_has_rows_if_they_are_given(lifted: Lifted) -> None:
     text = HEAD + 'known = spark.read.json("/lake/orders")\norders.join(known, "id").select("id").writeStream.start()\n'
     assert lifted.refused(text, {"orders": ORDERS}).endswith(
-        "reads /lake/orders as a batch, which is known as a stream: give the rows of this read, too, "
+        "reads /lake/orders as a batch, and the check knows it only as a stream: give the rows of this read, too, "
         "reads={'/lake/orders': [{…}]}"
     )
     rows = [{"id": "o2", "customer": "c1", "at": NOON}]
@@ -292,11 +292,11 @@ spark.sparkContext.addPyFile("nowhere.zip")
 spark.readStream.table("bronze.orders").select("id", "seen").writeStream.queryName("silver").toTable("silver.orders")
 """
     assert lifted(HEAD + text, {"orders": ORDERS}, query="silver") == [("o1", 1), ("o2", 1)]
-    assert any("gets the rows of bronze.orders from the query in line 9" in note for note in lifted.notes)
+    assert any("rows of bronze.orders come directly from the query in line 9" in note for note in lifted.notes)
     assert any("nowhere.zip isn't added" in note for note in lifted.notes)
     counted = text.replace("F.lit(1)).writeStream", 'F.lit(1)).writeStream.outputMode("update")')
     assert lifted.refused(HEAD + counted, {"orders": ORDERS}, query="silver").endswith(
-        "which its query in line 9 writes: give these rows as an Input of their own, reads={'bronze.orders': Input(…)}"
+        "which its query in line 9 writes: give these rows as another Input, reads={'bronze.orders': Input(…)}"
     )
 
 
@@ -375,13 +375,14 @@ def test_a_notebook_has_its_utilities_and_runs_another_notebook(lifted: Lifted) 
 def test_a_notebook_that_is_not_there_is_named_where_its_names_are_missing(lifted: Lifted) -> None:
     reads = {"orders": ORDERS, "customers": CUSTOMERS}
     assert lifted.refused(NOTEBOOK, reads).endswith(
-        """name 'shown' is not defined; it runs ./setup $suffix="2", which isn't there: export it beside the script"""
+        """name 'shown' is not defined; the script runs the notebook ./setup $suffix="2", which is missing: """
+        "export it beside the script"
     )
     from pyspark.sql import functions as F
 
     assert lifted(NOTEBOOK, reads, globals={"shown": F.col}) == PAIRS
     assert (
-        "asks for the widget level, which has no default: give it, Script(…, widgets={'level': …})"
+        "asks for the widget level, which has no default: give its value, Script(…, widgets={'level': …})"
         in lifted.refused('dbutils.widgets.get("level")\n', reads)
     )
 

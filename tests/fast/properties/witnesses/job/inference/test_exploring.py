@@ -211,7 +211,7 @@ def test_arguments_and_variables_that_a_script_requires_get_stand_ins(
 def test_a_widget_without_a_default_gets_a_stand_in_that_is_told(explore: Exploring) -> None:
     (query,) = explore.queries(f"dbutils.widgets.get('Day')\n{EVENTS}{START}")
     assert query.source.widgets == {"Day": "day"}
-    assert query.told == ["its widget Day is day: give it a default to say another"]
+    assert query.told == ["its widget Day is day: set another in the widget's default"]
 
 
 def test_stand_ins_are_told_with_the_way_to_say_others(explore: Exploring) -> None:
@@ -221,12 +221,12 @@ def test_stand_ins_are_told_with_the_way_to_say_others(explore: Exploring) -> No
     )
     (query,) = explore.queries(text)
     assert query.told == [
-        "its arguments are argument1: --argument says others",
-        "$LAKE is lake: the environment says another",
-        "the table shop.names can't be read here, and has drawn rows of the columns user: --static names=FILE.csv says "
-        "its rows",
-        "the table others can't be read here, and has drawn rows of one column, for the script uses none by its name: "
-        "--static others=FILE.csv says its rows",
+        "its arguments are argument1: set others with --argument",
+        "$LAKE is lake: set another in the environment",
+        "the table shop.names can't be read here, and has drawn rows of the columns user: give its rows with "
+        "--static names=FILE.csv",
+        "the table others can't be read here, and has drawn rows of one column, because the script names none: "
+        "give its rows with --static others=FILE.csv",
     ]
     assert query.tables["shop.names"].num_rows == inferring.ROWS
     assert query.tables["others"].column_names == ["value"]
@@ -237,7 +237,7 @@ def test_stand_ins_are_told_with_the_way_to_say_others(explore: Exploring) -> No
     [
         ("1\n", "starts no query: it ends without a call of start() or toTable() on a writeStream: give the script"),
         ("def f(e):\n    e.writeStream.start()\n", "nothing calls f (line 3): give the script that calls it"),
-        (f"{EVENTS}{START}1 / 0\n{START}", "it has queries that it starts there or later"),
+        (f"{EVENTS}{START}1 / 0\n{START}", "the script starts queries there or later"),
         ("no_such\n", "name 'no_such' is not defined"),
         ("spark.sql('SELECT * FROM global_temp.nothing')\n", "raised AnalysisException, in line 3: [TABLE_OR_VIEW_NOT"),
         (
@@ -272,7 +272,7 @@ def test_a_script_that_takes_long_until_it_waits_is_refused(
         monkeypatch.setattr(exploring.time, "monotonic", lambda: next(times))
 
     taking(12, 9)
-    assert "takes 9 s until it waits for its queries" in explore.refused(EVENTS + START)
+    assert "takes 9 s before it waits for its queries" in explore.refused(EVENTS + START)
     taking(9, 8)  # the session's first run is slower
     assert explore.queries(EVENTS + START)
     taking(8)

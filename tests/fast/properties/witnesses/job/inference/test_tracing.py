@@ -628,7 +628,7 @@ DEBEZIUM = "op string, before struct<id: int, name: string>, after struct<id: in
 def test_changes_of_a_table_have_its_columns_and_its_primary_key() -> None:
     found = infer_payload(plan(payloads=payload(schema=DEBEZIUM)))
     assert found.text == 'Input("id int, name string", key="id", format="kafka", value="debezium")'
-    assert [*found.guesses] == ["the table's primary key is id: --key says another"]
+    assert [*found.guesses] == ["the table's primary key is id: set another with --key"]
     by_name = plan(payloads=payload(schema=DEBEZIUM), groups=[(frozenset({"events"}), [within("after", "name")])])
     assert (infer_payload(by_name).input.key, [*infer_payload(by_name).guesses]) == ("name", [])
     other = DEBEZIUM.replace("id: int, name", "name: string, order_id")
@@ -693,7 +693,7 @@ def test_a_payload_that_is_an_array_of_rows_has_their_columns() -> None:
 def test_of_fields_that_differ_by_case_alone_the_first_is_drawn_and_that_is_told() -> None:
     found = infer_schema(_of_ddl("T string, n int, t string").jsonValue())  # type: ignore[attr-defined]
     assert found.input.schema == "T string, n int"
-    assert [*found.guesses] == ["t of events is null, for Spark tells it from T by case alone"]
+    assert [*found.guesses] == ["t of events is null, because only case tells its name from T"]
 
 
 def test_a_payload_that_is_a_map_has_any_names() -> None:
@@ -705,7 +705,9 @@ def test_a_payload_of_which_no_field_is_known_is_any_text_and_that_is_told() -> 
     for schema in (None, {"type": "array", "elementType": "string"}, {"type": "map", "valueType": {"type": "struct"}}):
         found = infer_schema(schema)
         assert found.text == 'Input("line string", format="kafka", value="text")', schema
-        assert [*found.guesses] == ["the payload of events is any text, for its fields aren't known: --input says them"]
+        assert [*found.guesses] == [
+            "the payload of events is any text, because its fields aren't known: set them with --input"
+        ]
 
 
 def test_single_fields_within_fields_make_structs() -> None:
