@@ -30,7 +30,7 @@ def reporting(folder: Path | None, content: Callable[[str], Content], *, as_json
     a report that says so. If the block fails or is interrupted, the report lists the missing parts.
 
     Args:
-        folder: The folder; None: no report.
+        folder: The folder (None: no report).
         content: Returns the report so far; its argument is the reason of an early end, or empty.
         as_json: Whether to print the report as JSON at the end, and nothing else on standard output.
 

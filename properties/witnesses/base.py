@@ -15,12 +15,12 @@ class Witness(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in commands and reports."""
+        """The witness's name in commands and reports."""
         ...
 
     @property
     def grain(self) -> Grain:
-        """The precision with which it says when something was emitted."""
+        """The precision of the times in the witness's outcomes: by arrival, by batch, or at the end."""
         ...
 
     def refuses(self, history: History) -> str | None:
@@ -31,8 +31,8 @@ class Witness(Protocol):
         """Run histories, and return their outcomes, in their order.
 
         Raises:
-            BadInput: A history is refused, or a value doesn't fit.
-            MissingTool: The machine lacks what the witness needs.
+            BadInput: The witness refuses a history, or a value doesn't fit.
+            MissingTool: The machine lacks a tool that the witness needs.
             StreamproofError: A query failed.
         """
         ...

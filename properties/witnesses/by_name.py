@@ -1,4 +1,4 @@
-"""The witnesses by their names in commands; each is imported when it is needed."""
+"""Finds witnesses by their names in commands, and imports a witness only when it is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages that wait: a witness's outcome of a history with manual delivery, and the protocol's model's."""
+"""The waiting messages of a history with manual delivery, on a witness and on the protocol's model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class WaitingMessage(NamedTuple):
-    """A message that waits: its receiver, its instruction or right value, and its timestamp (ms)."""
+    """A waiting message: its receiver, its instruction or right value, and its timestamp (ms)."""
 
     key: Key
     content: Any
@@ -32,7 +32,7 @@ class Staged:
 
     Attributes:
         outcome: The outcome, by arrival.
-        waiting: After each arrival, the messages that wait, oldest first.
+        waiting: The waiting messages after each arrival, oldest first.
     """
 
     outcome: Outcome
@@ -40,7 +40,7 @@ class Staged:
 
 
 def staged_by_protocol(history: History) -> Staged:
-    """Play a history on the reference's protocol; return its outcome, and the messages that wait after each arrival."""
+    """Play a history on the reference's protocol; return its outcome, and the waiting messages after each arrival."""
     after: list[Waiting] = []
 
     class Watched(Protocol):
@@ -58,7 +58,7 @@ def staged_by_protocol(history: History) -> Staged:
             return emitted
 
     played = play(history, Watched)
-    # Each line has such an entry, and so has the end.
+    # `after` has an entry for each line of the history, and an entry for its end.
     waits = [waiting for line, waiting in zip(history.lines, after, strict=False) if not isinstance(line, Cut)]
     return Staged(Outcome.of_play(history.name, played), waits)
 
@@ -74,7 +74,7 @@ def staged_differences(history: History, staged: Staged, expected: Staged | None
     Args:
         history: The history.
         staged: The witness's outcome.
-        expected: The protocol's outcome, if that is known already.
+        expected: The protocol's outcome, if already known.
     """
     expected = staged_by_protocol(history) if expected is None else expected
     found = differences(expected.outcome, staged.outcome)

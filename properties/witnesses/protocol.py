@@ -1,4 +1,4 @@
-"""The witness that plays the messages of an operator, under a history's schedule of delivery."""
+"""The witness that plays an operator's messages, in the delivery order of a history."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ProtocolWitness(Witness):
         """Return the outcome of each history, by arrival.
 
         Raises:
-            BadInput: A history is another operator's, which has no messages.
+            BadInput: The operator of a history has no messages.
         """
         outcomes = []
         for history in histories:

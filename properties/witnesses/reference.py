@@ -1,4 +1,4 @@
-"""The witness that runs the reference: each operator's own behaviour, arrival by arrival."""
+"""The witness that runs the reference's behaviour of each operator, arrival by arrival."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .run_options import PLAIN, RunOptions
 
 @dataclass(frozen=True)
 class ReferenceWitness(Witness):
-    """The reference's behaviour of an operator; it refuses no history."""
+    """The reference's behaviour of each operator; the witness refuses no history."""
 
     name = "reference"
     grain = Grain.ARRIVAL

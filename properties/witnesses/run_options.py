@@ -1,4 +1,4 @@
-"""How a query is run: its stops, crashes, partitions, trigger, mode and settings."""
+"""The options of a query's run: stops, crashes, partitions, trigger, mode and settings."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from ...reference.core.errors import BadInput
 from ...reference.spark.aggregates import Mode as Mode
 
 WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
-"""The setting by which a query makes its watermark from several, which its checkpoint keeps."""
+"""The setting with which a query combines several watermarks; the query's checkpoint stores it."""
 Trigger: TypeAlias = Literal["default", "available_now"]
-"""`default`: a batch without data follows each batch that moves the watermark; `available_now`: only the last."""
+"""`default`: a batch without data follows each batch that moves the watermark; `available_now`: only after the last
+batch.
+"""
 Moment: TypeAlias = Literal[
     "before its output",
     "in the middle of its output",
@@ -24,21 +26,22 @@ MIDDLE: Moment = "in the middle of its output"
 WITHIN: Moment = "within a write of its output"
 BETWEEN: Moment = "between its output and its commit"
 OF_SINKS: Sequence[Moment] = (WITHIN, MIDDLE)
-"""The moments at which a sink alone can die, while it is at work. Within a write comes first: to a function that skips
-what it finds written, a micro-batch is new only once."""
+"""The moments at which only a sink can die, during its output. A death within a write comes first, because a function
+that skips written rows sees a micro-batch as new only once.
+"""
 
 
 class Crash(NamedTuple):
-    """The moment at which a query dies; started again, it repeats the micro-batch.
+    """The moment at which a query dies; after the restart, the query repeats the micro-batch.
 
     Attributes:
         batch: The index of the batch.
-        data: Whether it dies in the micro-batch with the batch's rows, or in the following micro-batch without data.
-        moment: Whether it dies before it has written the micro-batch, while it writes it, or after that and before the
+        data: Whether the query dies in the micro-batch with the batch's rows, or in the following micro-batch without
+            data.
+        moment: Whether the query dies before the micro-batch's output, during the output, or between the output and the
             commit.
-        step: In the middle of the output, after how many steps it dies: lines of the function of `foreachBatch`, or
-            rows of a writer. Within a write, which partitions of which write fail, counted as by `Writes`. 0: the query
-            chooses them.
+        step: In the middle of the output, the number of steps before the death: lines of a `foreachBatch` function, or
+            rows of a writer. Within a write, the index of the failure, as in `Writes`. 0: the query chooses the steps.
     """
 
     batch: int
@@ -50,30 +53,31 @@ class Crash(NamedTuple):
         return f"batch {self.batch}{'' if self.data else ' without data'}, {self.moment}"
 
     def to_json(self) -> list[Any]:
-        """Return the crash as JSON: its fields, without the step where it has none."""
+        """Return the crash as JSON: its fields, without a step of 0."""
         return [*self[:3], *[self.step] * bool(self.step)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How a query is run; witnesses without a query ignore it.
+    """The options of a query's run; witnesses without a query ignore them.
 
     Attributes:
         stop_after: Stop after each of these batches (from 0), and restart from the checkpoint.
-        crash_in: Die at these moments, and restart; a crash that comes twice happens again when the batch is replayed.
+        crash_in: Die at these moments, and restart; a repeated crash happens again when the query repeats the batch.
         read_state: Read the state at the end.
-        state_groups: The number of groups over which the state's keys are spread; None: by the number of histories.
-        partitions: The number of shuffle partitions of the query; None for the session's number.
-        trigger: For a job, whether a batch without data follows each batch, or only the last.
-        mode: For a job, its output mode; a sink has its own.
-        empty_batches: For a job, whether an empty batch follows each batch under the default trigger, whatever its
-            operators ask for.
-        processing_time: For a job, whether the processing time of each batch is the history's clock, not the
-            machine's.
-        is_sink: For a job, whether it writes its result itself, and so may die while it does.
-        row_by_row: For a job, whether its functions with state get each row of a batch in a call of its own.
+        state_groups: The number of groups over which the state's keys are spread (None: it depends on the number of
+            histories).
+        partitions: The number of shuffle partitions of the query (None: the session's number).
+        trigger: For a job, whether a batch without data follows each batch, or only the last batch.
+        mode: For a job, the output mode; a sink sets its own mode.
+        empty_batches: For a job, whether an empty batch follows each batch under the default trigger, even if no
+            operator needs it.
+        processing_time: For a job, whether the history's clock, not the machine's, sets the processing time of each
+            batch.
+        is_sink: For a job, whether the job writes its own result, and so may die during its output.
+        row_by_row: For a job, whether its stateful functions get each row of a batch in a separate call.
         settings: For a job, further settings of the session.
-        seconds: For a job, the most time that its query may take.
+        seconds: For a job, the time limit of its query (s).
     """
 
     stop_after: tuple[int, ...] = ()
@@ -92,20 +96,20 @@ class RunOptions:
 
     @property
     def is_rerun(self) -> bool:
-        """Whether it differs from the first run of histories, which at most reads the state."""
+        """Whether the options differ from a first run, which at most reads the state."""
         return replace(self, read_state=False) != PLAIN
 
     @property
     def watermark_policy(self) -> Literal["min", "max"]:
-        """The rule that makes the query's watermark from several, by its settings: `max` or `min`."""
+        """The rule that combines several watermarks into the query's watermark: `max` or `min`."""
         policy = self.settings.get(WATERMARK_POLICY, "min")
-        return "max" if policy.lower() == "max" else "min"  # Spark takes either case
+        return "max" if policy.lower() == "max" else "min"  # Spark accepts either case
 
     def delay_us(self, delays_us: Sequence[int]) -> int:
-        """Return the delay of the query's watermark behind a clock that all its inputs follow, in microseconds.
+        """Return the delay (µs) of the query's watermark behind a clock that all inputs follow.
 
         Args:
-            delays_us: The delays of its watermarks.
+            delays_us: The delays of the query's watermarks.
         """
         return (min if self.watermark_policy == "max" else max)(delays_us, default=0)
 
@@ -115,7 +119,9 @@ class RunOptions:
         return 2 if self.trigger == "default" else 1
 
     def clipped(self, batches: int) -> RunOptions:
-        """Return the options for a history of this many batches: each stop has a batch after it, if there are two."""
+        """Return the options for a history of this many batches; a batch follows each stop, if the history has two
+        batches.
+        """
         return replace(
             self,
             stop_after=tuple(max(0, min(batch, batches - 2)) for batch in self.stop_after),
@@ -123,9 +129,10 @@ class RunOptions:
         )
 
     def crashes_everywhere(self, batches: int) -> tuple[Crash, ...]:
-        """Return all crashes that a job's query over this many batches can have, in order.
+        """Return all possible crashes of a job's query over this many batches, in order.
 
-        Only a sink does anything before it is given a micro-batch: another query dies there in the first batch alone.
+        Only a sink acts before it receives a micro-batch; for another query, a crash before the output of the first
+        batch suffices.
         """
         places = [(batch, data) for batch in range(batches) for data in (True, False)[: self.steps]]
         places += [(batches - 1, False)] * (self.steps == 1)
@@ -134,7 +141,7 @@ class RunOptions:
         return tuple(at for at in crashes if self.is_sink or at.moment != BEFORE or not at.batch)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the options of a rerun as JSON; a crash between output and commit of a batch is its number."""
+        """Return the options of a rerun as JSON; a batch's number means a crash between its output and its commit."""
         options = {name: getattr(self, name) for name in SAVED}
         options["stop_after"] = [*self.stop_after]
         options["crash_in"] = [at.batch if at == Crash(at.batch) else at.to_json() for at in self.crash_in]
@@ -143,7 +150,7 @@ class RunOptions:
 
 PLAIN = RunOptions()
 ALONE = RunOptions(partitions=1)
-"""The options for a history alone: its few keys need no second partition, which would cost a third more."""
+"""The options for a single history: its few keys need no second partition, which would cost a third more."""
 SAVED = ("stop_after", "crash_in", "read_state", "state_groups", "partitions")
 """The options of a rerun that are saved with a counterexample."""
 
@@ -156,7 +163,7 @@ def run_options(content: Any) -> RunOptions:
     """
     if not isinstance(content, dict) or (unknown := [name for name in content if name not in SAVED]):
         refused = repr(content) if not isinstance(content, dict) else f"an option {unknown[0]!r}"
-        raise BadInput(f"{refused:.60} is no way to run a query: use an object with some of {', '.join(SAVED)}")
+        raise BadInput(f"{refused:.60} isn't valid as run options: use an object with some of {', '.join(SAVED)}")
     options: dict[str, Any] = {}
     for name, value in content.items():
         if name == "stop_after":
@@ -177,7 +184,9 @@ def run_options(content: Any) -> RunOptions:
 
 
 def crash_of(value: Any) -> Crash | None:
-    """Return the crash that JSON writes as the number of a batch, or as its fields; None: it isn't a crash."""
+    """Return the crash that JSON represents as the number of a batch, or as the crash's fields (None: it isn't a
+    crash).
+    """
     match value:
         case int(batch) if _is_batch(batch):
             return Crash(batch)

@@ -68,8 +68,8 @@ def check_script(
         options: The further options of the command line.
         seed: The seed of the histories.
         folder: The folder of counterexamples.
-        report_to: The report's folder; None: no report.
-        test: The test module to write; None: no module.
+        report_to: The report's folder (None: no report).
+        test: The test module to write (None: no module).
         as_json: Whether to print the result as JSON.
     """
     command = again("check", [path], histories=options.histories, seed=seed)
@@ -105,7 +105,7 @@ def _checking(
         options: The further options of the command line.
         common: The common arguments of all checks.
         outcomes: The list that receives the results.
-        target: The test module to write; None: no module.
+        target: The test module to write (None: no module).
 
     Raises:
         StreamproofError: An input or the oracle can't be found, inferred or used; or no query can be checked.

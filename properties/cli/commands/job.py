@@ -121,11 +121,11 @@ SCRIPTS = (".py", ".ipynb", *SUFFIXES)
 
 
 def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str | None:
-    """Return the job in a check's arguments, `module:function` or `script.py`; None: the arguments are operators.
+    """Return the job in a check's arguments, `module:function` or `script.py` (None: the arguments are operators).
 
     Args:
         names: The arguments.
-        of_operators: The operators' options, by name; None: the option isn't given.
+        of_operators: The operators' options, by name (None: the option isn't given).
 
     Raises:
         BadInput: A job is combined with other names or with an operator's option; or a folder is named.
@@ -208,7 +208,7 @@ def exit_by_verdict(
         seed: The seed of the histories.
         folder: The folder of counterexamples, with a subfolder for each job.
         command: The command that repeats the check.
-        report_to: The report's folder; None: no report.
+        report_to: The report's folder (None: no report).
         doing: The text of the progress; by default the number of histories.
         as_json: Whether to print the result as JSON.
 
@@ -323,7 +323,7 @@ def replaying(
     Args:
         names: The checkpoint, the job, and the output: a folder, or `module:name` of a function.
         reads: The format and options of each input, as `name=format option=value …`.
-        expect: The expected rows; None: the rows that the job emits here.
+        expect: The expected rows (None: the rows that the job emits here).
         options: The further options of the command line.
         common: The common arguments of all checks.
         outcomes: The list that receives the result.

@@ -74,7 +74,7 @@ def graph_of(
 
     Args:
         chosen: The model.
-        timeout: TLC's time limit (s); None: no limit.
+        timeout: TLC's time limit (s) (None: no limit).
         memory: The size of TLC's heap (MiB), if given.
         progress: Called with the name of each step.
     """

@@ -59,7 +59,7 @@ def one_model(
     Args:
         name: The model's name, or the path of a `.tla` file.
         constants: Values that replace the configuration's constants; with constants, the model has no expected result.
-        config: The configuration of a user's own module; None: the `.cfg` next to the module.
+        config: The configuration of a user's own module (None: the `.cfg` next to the module).
         deadlock: Whether a state without a next state is an error, in a user's own module.
 
     Raises:
@@ -74,7 +74,7 @@ def one_model(
     if config is not None:
         raise BadInput(f"--config goes with a .tla file of your own, and {name} has its own configuration")
     if name.endswith(".cfg"):
-        raise BadInput(f"{name}: name the .tla file, and this one with --config")
+        raise BadInput(f"{name}: name the .tla file, and name this configuration with --config")
     if not deadlock:
         raise BadInput(
             f"--no-deadlock goes with a .tla file of your own, but the catalogue has the expected result of {name}"

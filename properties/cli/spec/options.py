@@ -27,7 +27,9 @@ Memory = Annotated[
 ]
 Force = Annotated[
     bool,
-    typer.Option("--force", help="Replace files that streamproof didn't make, and take names with other endings."),
+    typer.Option(
+        "--force", help=("Replace files that streamproof didn't create, and accept file names with other endings.")
+    ),
 ]
 ModelName = Annotated[
     str, typer.Argument(metavar="MODEL", help="A model of `spec list`, such as ForeignKeyJoin, or a .tla file.")
@@ -44,8 +46,8 @@ Deadlock = Annotated[
 Covered = Annotated[
     Cover, typer.Option(help="Every edge of the state graph at least once, every behaviour, or random behaviours.")
 ]
-Behaviours = Annotated[int, typer.Option(min=1, help="The number of random behaviours, of --cover random.")]
-WalkSeed = Annotated[int, typer.Option(help="The seed that random behaviours are drawn from.")]
+Behaviours = Annotated[int, typer.Option(min=1, help="The number of behaviours for --cover random.")]
+WalkSeed = Annotated[int, typer.Option(help="The seed of the random behaviours.")]
 
 # Options of `spec check`.
 
@@ -53,22 +55,24 @@ ModelNames = Annotated[
     list[str] | None,
     typer.Argument(metavar="[MODEL]...", help="Models, or .tla files of your own; all small models by default."),
 ]
-Size = Annotated[SizeChoice, typer.Option(help="Which models are checked if none is named.")]
+Size = Annotated[SizeChoice, typer.Option(help="The models to check if no model is named.")]
 Workers = Annotated[
     int, typer.Option(min=1, help="TLC's threads; with more than one, counts vary and aren't compared.")
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option(min=1, help="The number of models checked at a time; by default the cores decide."),
+    typer.Option(min=1, help="The number of models checked at a time; by default as many as the cores allow."),
 ]
 WithTraces = Annotated[bool, typer.Option("--trace", help="Print expected counterexamples step by step, too.")]
 ChartFile = Annotated[
-    Path | None, typer.Option(metavar="FILE.svg", help="Draw the counterexample of the one model that is checked.")
+    Path | None, typer.Option(metavar="FILE.svg", help="Draw the counterexample of the only checked model.")
 ]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE.json", help="Write the results as JSON, too.")]
 
 # Options of `spec replay`.
 
-On = Annotated[ReplayedOn, typer.Option("--on", help="What the behaviours are replayed on.")]
-Histories = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write the behaviours there as history files.")]
-Findings = Annotated[Path, typer.Option("--findings", help="Folder that a disagreement is written to, as a history.")]
+On = Annotated[ReplayedOn, typer.Option("--on", help="The code on which the behaviours are replayed.")]
+Histories = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help=("Write the behaviours into this folder, as history files."))
+]
+Findings = Annotated[Path, typer.Option("--findings", help="The folder for the history of a disagreement.")]

@@ -31,11 +31,11 @@ INPUTS = ("events", "left", "right")
 
 
 class Arrivals:
-    """The arrivals of many histories of one operator, column by column; they also decode the results.
+    """The arrivals of many histories of one operator, column by column; the arrivals also decode the results.
 
     Attributes:
         sql: The operator's statement.
-        aggregates: The aggregate's name for each definition, by the definition's number; `count` without an aggregate.
+        aggregates: The aggregate's name for each definition, by the definition's number (`count` without an aggregate).
         definitions: The options of each definition, as in a history file, and its clock, by the definition's number.
         definition_of: The number of each history's definition, by the history's index.
         keys: The index of the history, and the key, by the key's number. Histories share no numbers; within a history,
@@ -201,7 +201,7 @@ def run_statement(arrivals: Arrivals) -> pa.Table:
     """Run the statement of an operator on the arrivals of many histories.
 
     Raises:
-        BadInput: A number has too many digits, or a sum more than 38.
+        BadInput: A number or a sum has too many digits.
     """
     forms = ", ".join(f"'{name}': {AGGREGATES[name]}" for name in dict.fromkeys(arrivals.aggregates))
     with _database().cursor() as connection:

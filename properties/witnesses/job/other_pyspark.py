@@ -112,7 +112,7 @@ class PySparkProcess:
     Args:
         python: The Python interpreter of the process.
         version: The requested version of PySpark.
-        start: The request that starts its session; None: start with the settings of the user's session.
+        start: The request that starts its session (None: start with the settings of the user's session).
 
     Attributes:
         version: The version of PySpark in the process.

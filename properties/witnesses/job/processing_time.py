@@ -1,7 +1,7 @@
-"""Runs the micro-batches of a query at times that a check sets: the processing time of timeouts, timers and functions.
+"""Sets the processing time of a query's micro-batches, which timeouts, timers and functions read.
 
-Spark takes the time of a micro-batch from the clock of its query. No public call sets that, but Spark tells a listener
-of a query before the query asks for the time first. There the query is given a clock of ours.
+Spark takes the time of a micro-batch from the clock of its query. No public method sets this clock, but Spark calls a
+listener before the query first reads the clock. The listener replaces the query's clock.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SETTINGS = {"spark.sql.streaming.noDataMicroBatches.enabled": "false"}
-"""Without it a query with timeouts of processing time runs batches without data for ever."""
+"""With Spark's default, a query with processing-time timeouts runs batches without data forever."""
 _FIELD = "triggerClock"
 
 
 class _Clock:
-    """A clock of Spark's that shows the time of the micro-batch after the last one that is committed.
+    """A Spark clock that returns the time of the micro-batch after the last committed micro-batch.
 
     Args:
         checkpoint: The folder of the query's checkpoint.
@@ -35,7 +35,7 @@ class _Clock:
         self.commits, self.time_ms = checkpoint / "commits", time_ms
 
     def getTimeMillis(self) -> int:
-        names = [path.name for path in self.commits.glob("*")]  # none before the first commit
+        names = [path.name for path in self.commits.glob("*")]  # empty before the first commit
         return self.time_ms(max((int(name) for name in names if name.isdigit()), default=-1) + 1)
 
     def nanoTime(self) -> int:
@@ -50,9 +50,9 @@ class _Clock:
 
 @contextlib.contextmanager
 def at_times(spark: SparkSession, time_ms: Callable[[int], int]) -> Iterator[None]:
-    """Within it, the queries that are started run their micro-batches at times that are given.
+    """Within the block, let started queries run their micro-batches at the given times.
 
-    Where a version of Spark keeps its own clock, its progress says so.
+    If a version of Spark keeps its own clock, the query's progress shows other times.
 
     Args:
         spark: The session.

@@ -54,7 +54,7 @@ class Declared:
         plan: The job's analyzed plan.
         grouping: The grouping whose rows the job updates, if any.
         tables: The job's use of the static tables.
-        schema: The schema of the job's result; None: unknown.
+        schema: The schema of the job's result (None: unknown).
         settings: The session settings that the job changes.
         divergences: The names of the known divergences of Spark's optimizer that affect the plan.
     """
@@ -113,7 +113,7 @@ class Runner(RunnableJob):
     """Declares a job, and runs the job's queries.
 
     Attributes:
-        on: The PySpark that runs the job; None: this process's PySpark.
+        on: The PySpark that runs the job (None: this process's PySpark).
         declared: The earlier results of `declare`, by the options that may affect them.
     """
 

@@ -26,13 +26,13 @@ class KafkaDialect:
 
     Attributes:
         exact_retention: Store windows for the declared retention, by default gap + grace or size + grace as in Kafka.
-            Kafka then forgets a session one step before it closes, and never emits closed windows. Otherwise sessions
-            are stored for 1 ms more, which makes Kafka correct, and closed windows until they are emitted.
-        own_clocks: Let each of two joined windowed aggregates use its own stream time, as Kafka does. Otherwise every
+            Kafka then forgets a session one step before it closes, and never emits closed windows. By default, the
+            store keeps sessions for 1 ms more, which makes Kafka correct, and closed windows until they are emitted.
+        own_clocks: Let each of two joined windowed aggregates use its own stream time, as Kafka does. By default, every
             record moves both stream times, through a record with a reserved key on the other side.
         suppress: Emit closed windows through `suppress(untilWindowCloses)` rather than `EmitStrategy.onWindowClose`.
         keyless_waits: With manual delivery, let a left join's subscriptions without a key wait on a separate route,
-            which history lines can't name. Otherwise they are delivered with the old key's subscription, or immediately
+            which history lines can't name. By default, Kafka gets them with the old key's subscription, or immediately
             if there is none.
         answers: Let an inner foreign-key join send a left join's messages, so that it responds to all changes of left
             rows: the change to Kafka's code that closes its races.
@@ -116,7 +116,7 @@ class Builder:
         return supplier
 
     def _field(self, thing: Any, name: str) -> Any:
-        """Return the value of a private field; None if the object has no such field."""
+        """Return the value of a private field (None if the object has no such field)."""
         return next((field.get(thing) for field in private_fields(thing, name)), None)
 
     def milliseconds(self, duration: int) -> Any:

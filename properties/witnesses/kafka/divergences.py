@@ -2,7 +2,7 @@
 
 The reference follows the documents. Models describe Kafka's own behaviour, defect by defect. A difference on a random
 history counts as explained only if the model with the defects returns exactly Kafka's answer. A defect is a cause if
-the model without it doesn't.
+the model without this defect returns another answer.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class KafkaDivergence:
         name: The name in reports; the file of the smallest history is `divergent_histories/NAME.jsonl`.
         operator: The operator.
         sentence: Kafka's behaviour, in one sentence.
-        source: The source that describes it.
-        setting: The settings of Kafka that show it, see `DIALECTS`.
-        since: The first release that shows it, from 3.6 on.
+        source: The source that describes the behaviour.
+        setting: The settings of Kafka that show the divergence; see `DIALECTS`.
+        since: The first release that shows the divergence, from 3.6 on.
         fixed_in: The first release without it, for each minor release with a fix, in order.
     """
 
@@ -69,11 +69,11 @@ class KafkaDivergence:
 
     @property
     def history(self) -> History:
-        """Return the smallest history that shows it on in-memory stores."""
+        """Return the smallest history that shows the divergence on in-memory stores."""
         return self.history_on("in memory")
 
     def history_on(self, stores: Stores) -> History:
-        """Return the smallest history that shows it on a kind of store."""
+        """Return the smallest history that shows the divergence on a kind of store."""
         folder = files(__package__) / "divergent_histories"
         of_stores = folder / f"{self.name}.{stores}.jsonl"
         path = of_stores if of_stores.is_file() else folder / f"{self.name}.jsonl"
@@ -238,7 +238,7 @@ def chosen(names: Sequence[str], version: str | None = None) -> list[KafkaDiverg
 
     Args:
         names: The names.
-        version: The release; None for all.
+        version: The release (None for all).
 
     Raises:
         BadInput: No divergence has a name; the message lists the known names. Or the version isn't a release.
@@ -250,7 +250,8 @@ def chosen(names: Sequence[str], version: str | None = None) -> list[KafkaDiverg
 
 
 def explained(history: History, outcome: Outcome, version: str = DEFAULT) -> tuple[str, ...]:
-    """Return the divergences that explain Kafka's difference from the reference; none if they don't explain all of it.
+    """Return the divergences that explain Kafka's difference from the reference; none if they don't explain the whole
+    difference.
 
     Args:
         history: The history.
@@ -402,7 +403,7 @@ class KafkaStreamStreamJoin:
         return emitted
 
     def advance(self) -> list[Output]:
-        """Process a clock advance: in Kafka it is a record, because nothing else moves its clock."""
+        """Do nothing at a clock advance: in Kafka, only records move the clock, so the advance arrives as a record."""
         return []
 
 

@@ -422,7 +422,8 @@ def _content(channel: str, held: _Held) -> WaitingMessage:
     assert value is not None
     if channel == "response":
         return WaitingMessage(held.key, response_of(value)[1], timestamp)
-    # The old key isn't asked for a response, but the message without a key is: together they ask the old key.
+    # The old key's subscription requests no response, and the message without a key does: together they request the old
+    # key's response.
     asks = Instruction.DELETE_KEY_AND_PROPAGATE if more else INSTRUCTIONS[ord(value[1])]
     return WaitingMessage(held.key, asks.value, timestamp)
 

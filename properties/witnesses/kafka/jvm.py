@@ -55,7 +55,7 @@ _JAVA_OPTIONS = [
 
 
 def driver_of(version: str | None = None) -> Coordinates:
-    """Return the coordinates of the test driver of a release; None for the current release.
+    """Return the coordinates of the test driver of a release (None for the current release).
 
     Raises:
         BadInput: The version isn't a release, or is too old.
@@ -71,7 +71,7 @@ def cached_jars(of: Coordinates = TEST_DRIVER) -> Path:
 
 
 def find_jars(of: Coordinates = TEST_DRIVER) -> Path | None:
-    """Return the folder with the jars, without starting anything; None if they must still be downloaded.
+    """Return the folder with the jars, without starting anything (None if they must still be downloaded).
 
     Raises:
         MissingTool: The environment variable names a folder without the jar, and without a subfolder (named as in the
@@ -197,7 +197,7 @@ class KafkaJvm:
         """Stop the JVM, and wait for its end; a second call does nothing."""
         with contextlib.suppress(Exception):
             self.gateway.close()
-            # Otherwise py4j asks the stopped JVM, from within the collector, to forget each object that Python forgets.
+            # Without this line, py4j's collector asks the stopped JVM to forget each object that Python forgets.
             self.gateway._gateway_client.is_connected = False
         with contextlib.suppress(OSError):
             assert self._process.stdin is not None
@@ -225,7 +225,7 @@ _starting = threading.Lock()
 
 
 def why_kafka_died(error: Exception) -> str | None:
-    """Return a message that a JVM of Kafka Streams died, with its log's path; None if none has died.
+    """Return a message that a JVM of Kafka Streams died, with its log's path (None if none has died).
 
     Args:
         error: The exception; after a broken connection the function waits up to 10 s for the end of a JVM.
@@ -240,7 +240,7 @@ def why_kafka_died(error: Exception) -> str | None:
     if dead is None:
         return None
     return (
-        "the JVM of Kafka Streams died, probably because memory ran out: give it more, or play fewer histories at "
+        "the JVM of Kafka Streams died, probably because memory ran out: provide more, or play fewer histories at "
         f"once; the log is {dead.log}"
     )
 
@@ -249,7 +249,7 @@ def kafka_jvm(version: str | None = None) -> KafkaJvm:
     """Return this process's JVM with a release of Kafka Streams, starting it if needed.
 
     Args:
-        version: The release, from 3.6 on; None for `version_in_use()`.
+        version: The release, from 3.6 on (None for `version_in_use()`).
 
     Raises:
         BadInput: The version isn't a release, or is too old.

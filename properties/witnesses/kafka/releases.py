@@ -23,9 +23,9 @@ class ReleaseAnswer:
         stores: The kind of store that contained its state.
         history: The history.
         reference: The reference's outcome.
-        kafka: Kafka Streams' outcome; None if it couldn't be run.
+        kafka: Kafka Streams' outcome; None: Kafka Streams couldn't run.
         expected: Whether the release is known to show the divergence.
-        why: The reason why it couldn't be run.
+        why: The reason why Kafka Streams couldn't run.
     """
 
     stores: Stores
@@ -37,7 +37,7 @@ class ReleaseAnswer:
 
     @property
     def shows(self) -> bool | None:
-        """Return whether it shows the divergence; None if it couldn't be run."""
+        """Return whether the release shows the divergence; None: Kafka Streams couldn't run."""
         return None if self.kafka is None else bool(differences(self.reference, self.kafka))
 
 
@@ -72,7 +72,9 @@ def cell(asked: Sequence[ReleaseAnswer]) -> str:
 
 
 def verdict_of(asked: Iterable[ReleaseAnswer]) -> Literal["conforms", "violated", "inconclusive"]:
-    """Return the verdict of answers: whether each is as known; inconclusive if Kafka couldn't be run."""
+    """Return the verdict on answers: conforms if each answer is the known answer; inconclusive if Kafka couldn't
+    run.
+    """
     shown = [(answer.shows, answer.expected) for answer in asked]
     if any(shows is not None and shows != expected for shows, expected in shown):
         return "violated"

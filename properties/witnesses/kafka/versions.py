@@ -70,7 +70,7 @@ def asks_as_3_9_0(version: str) -> bool:
 
 
 def use_version(version: str | None) -> None:
-    """Set the default release of this process; None for the environment's release, or `DEFAULT`.
+    """Set the default release of this process (None for the environment's release, or `DEFAULT`).
 
     Raises:
         BadInput: The version isn't a release, or is too old.

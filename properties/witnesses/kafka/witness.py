@@ -1,8 +1,8 @@
 """The witness on the real Kafka Streams, in its TopologyTestDriver, one record at a time.
 
 Every history has a separate driver, because stream time never goes back; topologies are built once per operator and
-options. Histories with manual delivery share a driver whose messages are held back, see `held`. Keys are strings,
-values JSON text. Histories without a counterpart in Kafka Streams are refused with the reason.
+options. Histories with manual delivery share a driver whose messages are held back; see `interleaving`. Keys are
+strings, values JSON text. Histories without a counterpart in Kafka Streams are refused with the reason.
 
 Source: KIP-94, KIP-213, join semantics; for the behaviour of 4.3.1 see `docs/facts.md`, "Kafka Streams, observed".
 """
@@ -170,7 +170,7 @@ def _check_records(history: History, definition: Any) -> None:
             raise BadInput(f"{history.name}: arrival {arrival}: {error}") from None
 
 
-# Playing: a history is passed to the JVM as one JSON text, and its outputs return as one.
+# A history goes to the JVM as one JSON text, and its outputs return as one JSON text.
 
 
 def _play(jvm: KafkaJvm, history: History, dialect: KafkaDialect) -> Outcome:

@@ -44,7 +44,7 @@ class Settings:
         guarantee: One of `GUARANTEES`.
         partitions: The partitions of each topic.
         threads: The threads of the application.
-        linger_ms: How long a producer waits for more records; None for Kafka Streams' own default, 100.
+        linger_ms: The time for which a producer waits for more records (None for Kafka Streams' own default, 100).
         foreign_key: The field of a left row that contains its right key.
         keeps_messages: Whether processed messages stay in the internal topics, so that they can be read.
     """
@@ -93,7 +93,7 @@ class Application:
 
     Args:
         clients: Clients of the cluster.
-        settings: How it runs.
+        settings: The settings of the application.
         state: The folder of its state.
     """
 
@@ -109,7 +109,7 @@ class Application:
         """Start the application, and wait until it is running.
 
         Raises:
-            StreamproofError: It fails, or isn't running within 2 minutes.
+            StreamproofError: The application fails, or isn't running within 2 minutes.
         """
         jvm, functions = self.clients.jvm, self.clients.functions
         with explaining(self.clients.cluster):
@@ -132,7 +132,7 @@ class Application:
         """Return the application's state, such as `RUNNING`.
 
         Raises:
-            StreamproofError: It has failed, or its broker has ended; the message contains the reason.
+            StreamproofError: The application has failed, or its broker has ended; the message contains the reason.
         """
         self.clients.cluster.require_alive()
         state = self._state()
@@ -166,8 +166,8 @@ class Application:
         """Wait until every record has been processed and no offset moves; return the seconds that this took.
 
         Raises:
-            StreamproofError: It fails; or records wait, but none was processed for 2 minutes and three commit
-                intervals.
+            StreamproofError: The application fails; or records wait, but none was processed for 2 minutes and three
+                commit intervals.
         """
         patience = _QUIET_SECONDS + 3 * self.settings.commit_interval_ms / 1000
         return await_quiet(self._looked_at, patience, time.monotonic, time.sleep)
@@ -176,7 +176,8 @@ class Application:
         self.require_alive()
         own = self.clients.topics(f"{self.name}-")
         consumed = [name for name in own if name != self.out and not name.endswith("-changelog")]
-        # Before the ends: the output of committed records is already written, so the ends don't move after this.
+        # Read the committed offsets before the ends: the output of committed records is already written, so the ends
+        # don't move afterwards.
         committed = self.clients.committed(self.name)
         ends = self.clients.ends([*consumed, self.out], self.settings.partitions)
         return Look(committed, ends, consumed)

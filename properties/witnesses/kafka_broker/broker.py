@@ -1,6 +1,6 @@
 """A Kafka broker of this process: one node in KRaft mode, on loopback and free ports, in a temporary folder.
 
-It runs in a JVM that ends with this process in any case. An existing cluster is only tested for a response.
+The broker runs in a JVM that ends with this process in any case. An existing cluster is only tested for a response.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Cluster:
         bootstrap: `host:port`, or several addresses separated by commas.
         client: Additional properties of every client, such as its credentials.
         is_own: Whether this process started the cluster, and removes it at the end.
-        why_ended: Returns the reason why the cluster has ended; None while it is running, and always for a foreign
-            cluster.
+        why_ended: Returns the reason why the cluster has ended (None while it is running, and always for a foreign
+            cluster).
     """
 
     bootstrap: str
@@ -62,7 +62,7 @@ class Cluster:
         """Raise if the cluster has ended.
 
         Raises:
-            StreamproofError: It has ended; the message contains the reason, and the path of its log.
+            StreamproofError: The cluster has ended; the message contains the reason, and the path of its log.
         """
         if (why := self.why_ended()) is not None:
             raise StreamproofError(why)
@@ -251,7 +251,7 @@ def _why_ended(jvm: KafkaJvm) -> str | None:
 
 
 def said(log: Path) -> str | None:
-    """Return the root exception in a broker's log; None if the log contains no exception."""
+    """Return the root exception in a broker's log (None if the log contains no exception)."""
     try:
         text = log.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -89,7 +89,7 @@ def explained(exception: Any, bootstrap: str) -> str:
 class Clients:
     """A producer, a consumer and an administrator of one cluster.
 
-    Each kind of request to a cluster is a method; all share the connections, so there are many.
+    Each kind of request to a cluster is a method; all methods share the connections, so there are many methods.
 
     Args:
         gateway: py4j's gateway into a JVM with Kafka's clients.
@@ -140,7 +140,7 @@ class Clients:
         """Raise if the cluster doesn't respond to a client with these properties.
 
         Raises:
-            StreamproofError: It doesn't respond; the message contains the reason and the remedy.
+            StreamproofError: The cluster doesn't respond; the message contains the reason and the remedy.
         """
         with explaining(self.cluster):
             self.admin.describeCluster().nodes().get()
@@ -175,7 +175,7 @@ class Clients:
             self.admin.deleteTopics(self._list(topics)).all().get()
 
     def send(self, records: Sequence[Sent]) -> None:
-        """Send records, in order, without waiting for their arrival, unless there are too many for the producer.
+        """Send records, in order, without waiting for their arrival, unless they exceed the producer's buffer.
 
         Raises:
             StreamproofError: As `flush`.
@@ -288,7 +288,7 @@ def _sending(functions: JavaFunctions, producer: Any) -> Any:
 
 
 def _getting(functions: JavaFunctions) -> Any:
-    """Return the function that waits for futures, and raises any exception of them."""
+    """Return the function that waits for futures, and raises the exception of a failed future."""
     get = functions.method("java.util.concurrent.Future", "get", "Object")
     return functions.function(functions.each(functions.retyped(get, "Object", "Object")))
 
@@ -308,7 +308,7 @@ def _reading(functions: JavaFunctions) -> Any:
 
 @contextmanager
 def clients_of(cluster: Cluster | None, progress: Callable[[str], None]) -> Iterator[Clients]:
-    """Connect to a cluster for the duration of a block; None for a broker started by this process.
+    """Connect to a cluster for the duration of a block (None for a broker started by this process).
 
     Raises:
         MissingTool: Jars can't be downloaded, or there is no Java.

@@ -120,7 +120,7 @@ def play(
         seed: The seed of the pauses.
         progress: Called with each step.
         first: The index of the first history, if others were played before on the same application.
-        own_times: Whether records keep the timestamps of their histories. Otherwise timestamps count the records in the
+        own_times: Whether records keep the timestamps of their histories. If not, timestamps count the records in the
             order of sending, as in production; Kafka Streams uses them to choose its next input.
 
     Raises:

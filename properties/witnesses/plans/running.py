@@ -73,7 +73,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class HowRun:
-    """How to run a plan's query.
+    """The settings, restarts and crashes of a query's run.
 
     Attributes:
         settings: The settings of the session, instead of `SETTINGS`.
@@ -151,7 +151,7 @@ class PlanRunner:
         self.options = getattr(getattr(jvm.scala.collection.immutable, "Map$"), "MODULE$").empty()
         self.option = jvm.scala.Option
         self.manager = self.spark._jsparkSession.streams()
-        # Later versions have one more option, in the second place.
+        # Later versions have one more parameter, in the second position.
         methods = [each for each in self.manager.getClass().getMethods() if each.getName() == "startQuery"]
         self.more_options = max(each.getParameterCount() for each in methods) - 11
         if self.is_scala_213:
@@ -159,7 +159,7 @@ class PlanRunner:
         else:
             self.converters = jvm.scala.collection.JavaConverters
         self.count = 0
-        # Checkpoints are in memory, if there is a folder for it, and are removed with this process.
+        # Checkpoints are in memory if possible; this process removes them at its end.
         has_room = os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _ROOM
         self.folder = own_folder(_IN_MEMORY if has_room else None)
 
@@ -171,7 +171,7 @@ class PlanRunner:
         """Run a query over rows.
 
         Raises:
-            Refused: Spark refuses the query, or it fails.
+            Refused: Spark refuses the query, or the query fails.
         """
         with self.session(query, how):
             streams = {name: self.stream() for name in query.inputs}
@@ -190,7 +190,7 @@ class PlanRunner:
         """Run a query's plan as a batch query over all rows of its inputs.
 
         Raises:
-            Refused: Spark refuses the query, or it fails.
+            Refused: Spark refuses the query, or the query fails.
         """
         with self.session(query, how):
             frames: dict[str, DataFrame] = {}
@@ -302,14 +302,14 @@ class PlanRunner:
         return last
 
     def fill(self, ran: Ran, rows: list[Row]) -> None:
-        """Insert rows at their reserved places."""
+        """Replace the placeholders of rows by the rows."""
         left = iter(rows)
         for number, batch in enumerate(ran.batches):
             if batch and not batch[0]:
                 ran.batches[number] = [next(left) for _ in batch]
 
     def read_rows(self, found: Any, frame: DataFrame) -> list[Row]:
-        """Return rows of the JVM."""
+        """Return rows of the JVM as Python rows."""
         from pyspark.sql import DataFrame
 
         made = self.spark._jsparkSession.createDataFrame(self.as_java(found), frame._jdf.schema())

@@ -33,7 +33,7 @@ class CommittedBatch:
         number: Its id, which counts from 0.
         started_ms: Its start, in milliseconds since 1970.
         watermark_ms: Its watermark, in milliseconds since 1970; 0 before the first watermark.
-        ends: Its end in each source, as the source's own JSON; None if it had read nothing from the source.
+        ends: Its end in each source, as the source's own JSON (None if it had read nothing from the source).
     """
 
     number: int
@@ -52,7 +52,7 @@ class Checkpoint:
         batches: The committed micro-batches whose logs still exist, in order; at least one.
         sources: The names of the folders of the query's sources: numbers, or the sources' names.
         settings: The settings of the query.
-        running: The id of the uncommitted micro-batch; None if there is none.
+        running: The id of the uncommitted micro-batch (None if there is none).
     """
 
     files: Files
@@ -103,7 +103,7 @@ class Checkpoint:
         return sorted(found, key=lambda each: each[0])
 
     def start_of(self, source: str) -> Any:
-        """Return the start of a source with offsets, such as Kafka, as its own JSON; None if unknown."""
+        """Return the start of a source with offsets, such as Kafka, as its own JSON (None if unknown)."""
         if "0" not in self.files.names(f"sources/{source}"):
             return None
         text = self.files.text(f"sources/{source}/0").lstrip("\0")

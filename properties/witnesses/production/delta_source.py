@@ -37,7 +37,7 @@ class Offset(NamedTuple):
 
     Attributes:
         version: The version.
-        ordinal: The index of the last file read from it.
+        ordinal: The index of the last file that was read from the version.
         is_initial: Whether the file belongs to the table's files at the version, rather than to the files that the
             version adds.
     """

@@ -26,7 +26,7 @@ class BatchesRead:
 
     Attributes:
         batches: The rows of each batch, in order.
-        numbers: The id of each batch's micro-batch; None for batches up to the first micro-batch in the checkpoint.
+        numbers: The id of each batch's micro-batch (None for batches up to the first micro-batch in the checkpoint).
         unreadable: The number of records whose payload isn't a row.
     """
 
@@ -84,7 +84,7 @@ def read_inputs(
         checkpoint: The query's checkpoint.
         folders: The checkpoint's source folder of each input, from `sources_by_input`.
         sources: The job's inputs.
-        readings: How to read each input.
+        readings: The format and options with which each input is read again.
 
     Raises:
         BadInput: A source can't be read again.

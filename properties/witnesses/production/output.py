@@ -34,8 +34,8 @@ class Written:
 
     Attributes:
         rows: The rows; only those of committed batches if the sink's log contains each row's batch.
-        batches: The id of each row's micro-batch; None if unknown.
-        about: Whether those ids are estimated from the times of the files, so that they may be off by one.
+        batches: The id of each row's micro-batch (None if unknown).
+        about: Whether the batch ids are estimated from the files' times, and so may be off by one.
     """
 
     rows: Sequence[Row]
@@ -57,7 +57,7 @@ def read_output(
         spark: The session.
         target: The folder, or the function that reads the table.
         checkpoint: The query's checkpoint.
-        schema: The columns of the job's result, for formats without types; None if unknown.
+        schema: The columns of the job's result, for formats without types (None if unknown).
 
     Raises:
         BadInput: The target is neither a folder of Spark's file sink nor a Delta table, or is unreadable.
@@ -115,7 +115,7 @@ def _of_sink(files: Files, checkpoint: Checkpoint) -> tuple[dict[str, int | None
 
 
 def _of_delta(files: Files, query: str) -> dict[str, int | None] | None:
-    """Return the files that a query has appended to a Delta table, with their batches; None if the log lacks them.
+    """Return the files that a query has appended to a Delta table, with their batches (None if the log lacks them).
 
     The log lacks the files if rows were changed or deleted, other programs wrote to the table, or the log's beginning
     was deleted.

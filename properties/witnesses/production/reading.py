@@ -40,10 +40,10 @@ FILE, BLOCK, NUMBER = "__streamproof_file", "__streamproof_block", "__streamproo
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read a source again.
+    """The format and options with which a source is read again.
 
     Attributes:
-        format: Spark's format; None for the format of the files' extensions.
+        format: Spark's format (None for the format of the files' extensions).
         options: The reader's options.
     """
 
@@ -60,7 +60,7 @@ class ReadSource:
         checkpoint: The query's checkpoint.
         folder: The name of the source's folder in the checkpoint.
         source: The input.
-        reading: How to read it.
+        reading: The format and options of the read.
     """
 
     spark: SparkSession
@@ -76,15 +76,14 @@ class ReadSource:
 
     @property
     def ends(self) -> list[Any]:
-        """Return each micro-batch's end in the source, as the source's own JSON; None if it had read nothing."""
+        """Return each micro-batch's end in the source, as the source's own JSON (None if it had read nothing)."""
         return [batch.ends.get(self.folder) for batch in self.checkpoint.batches]
 
 
 Again: TypeAlias = "Iterable[tuple[int, Row | None]]"
-"""The rows of a source, read again, each with the number of its micro-batch; None: a record whose payload is no row.
+"""The rows of a source, read again, each with the number of its micro-batch (None: the record's payload isn't a row).
 
-Where logs are gone, rows up to the end of the first micro-batch that has one have lower numbers, which say their order
-alone.
+Rows before the first micro-batch with a log have lower numbers, which show only their order.
 """
 
 
@@ -92,7 +91,7 @@ def in_order(frame: DataFrame, paths: Sequence[str]) -> tuple[pa.Table, list[str
     """Return the rows of files in the order of the files and of their rows, and the path of each row's file.
 
     Args:
-        frame: The frame that reads them.
+        frame: The frame that reads the files.
         paths: The paths of the files, as in Spark's logs.
     """
     from pyspark.sql import functions as F
@@ -109,7 +108,7 @@ def in_order(frame: DataFrame, paths: Sequence[str]) -> tuple[pa.Table, list[str
 
 
 def _plain(path: str) -> str:
-    """Return a file's address in a normal form: Spark writes `file:///tmp/a%20b`, and `file:/tmp/a%20b` elsewhere."""
+    """Return a file's address in a normal form: Spark writes both `file:///tmp/a%20b` and `file:/tmp/a%20b`."""
     return re.sub("^([A-Za-z][A-Za-z0-9+.-]*):/+", r"\1:/", unquote(path))
 
 
@@ -117,7 +116,7 @@ def format_of(where: str, name: str, paths: Sequence[str]) -> str:
     """Return Spark's format of files from their extensions.
 
     Raises:
-        BadInput: They have several formats, or none is known.
+        BadInput: The files have several formats, or an unknown format.
     """
     found = set()
     for path in paths:
@@ -160,7 +159,7 @@ def _root(error: Any) -> str:
 
 
 def with_time(source: Source, row: dict[str, Any]) -> Row:
-    """Return a row whose event time is a timestamp, and a column."""
+    """Return a row with its event time as a column of timestamps."""
     if source.encoding is not None and source.encoding.place is not None:
         row = {**source.encoding.place.flat(row)}
     form = source.encoding and source.encoding.form

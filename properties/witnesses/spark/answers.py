@@ -22,7 +22,7 @@ class Label(NamedTuple):
         batch: The batch.
         key: The key in the reference's form.
         change: `update`, `tombstone` or `dropped`.
-        cause: The number (from 0) of the record in its history that caused the change; None if the clock caused it.
+        cause: The number (from 0) of the record in its history that caused the change (None if the clock caused it).
         timestamp: The reported event time of a dropped record (ms); a change's event time is in its changelog.
     """
 
@@ -47,10 +47,10 @@ class StoredState(NamedTuple):
 
 @dataclass
 class Answers:
-    """The results of histories that ran in one way, history by history.
+    """The results of histories that ran with the same options, history by history.
 
     Attributes:
-        outcomes: The outcome of each.
+        outcomes: The outcome of each history.
         left: The final state of each history, by key and stage, if it was read.
         rewritten: For each history, the keys whose rows a repeated batch wrote differently after a crash.
         replayed: The number of batches that ran again after a crash.

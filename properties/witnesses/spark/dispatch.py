@@ -20,7 +20,7 @@ class Dispatch(Logic[Any]):
     """The logics of many histories in one stage, under keys that begin with a history's number.
 
     Args:
-        logics: The logic of each definition in this stage; None if the definition's stages begin later.
+        logics: The logic of each definition in this stage (None if the definition's stages begin later).
         logic_of: The number of each history's definition.
     """
 
@@ -97,8 +97,8 @@ class DispatchHop:
 class DispatchProcessor(KeyedProcessor):
     """Processes a group of a shared query. A logic's error must not end the query, which serves other logics too.
 
-    Its pages are small, so that most batches leave a page closed; with a row in each batch, a larger page would always
-    be open.
+    A page of the state contains few keys, so that most batches leave some pages unread; with many keys, each batch
+    would read every page.
     """
 
     keys_of_page = 2

@@ -132,7 +132,7 @@ class PreparedQuery(ABC):
 
     @abstractmethod
     def start(self) -> StreamingQuery:
-        """Declare the query and start it, like a job that is started anew."""
+        """Declare the query and start it, as a restarted job does."""
 
     @abstractmethod
     def place(self, batch_id: int) -> tuple[int, bool]:
@@ -260,7 +260,7 @@ def limited(seconds: float) -> Iterator[None]:
     """Interrupt a job's function in the main thread after `seconds`, as `within` does.
 
     Raises:
-        StreamproofError: It took longer.
+        StreamproofError: The function took longer.
     """
     try:
         with within(seconds):
@@ -277,7 +277,7 @@ def within(seconds: float) -> Iterator[None]:
     """Interrupt the main thread after `seconds`, and again each second while it continues.
 
     Raises:
-        Overdue: It took longer.
+        Overdue: The block took longer.
     """
     if seconds == NO_LIMIT or threading.current_thread() is not threading.main_thread():
         yield

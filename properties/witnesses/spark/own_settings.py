@@ -39,7 +39,7 @@ class _Settings:
     """The settings of a session at a point in time.
 
     Args:
-        spark: The session; over Connect this process has none.
+        The session; a Connect session has no settings in this process. The session; over Connect this process has none.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -49,7 +49,7 @@ class _Settings:
             self.values = session.sessionState().conf().clone().settings()
 
     def changed(self) -> list[tuple[str, str | None]]:
-        """Return the settings that have changed since, each with its value; None if it is no longer set."""
+        """Return the settings that have changed since, each with its value (None if it is no longer set)."""
         if self.now == self.values:  # one call of the JVM, because reading each setting would need many
             return []
         now, before = dict(self.now), dict(self.values)

@@ -68,7 +68,7 @@ def run_stream(
         batches: An Arrow table for each micro-batch, all with one schema; an empty table is an empty batch.
         build: A function from the streaming input to the streaming result.
         run: The stops and crashes after which it is restarted, and whether its state is read at the end.
-        stepwise: Pass one batch at a time and wait for the following batch without data; without stops and crashes.
+        stepwise: Pass one batch at a time, and wait for the following batch without data; ignores stops and crashes.
         stages: The number of the query's stateful operators whose state is read.
         at_end: Called with the query after its end, while its checkpoint still exists.
 
@@ -116,7 +116,7 @@ class OperatorQuery(PreparedQuery):
         output: Its output.
         tables: The query's output in each micro-batch.
         build: A function from the streaming input to the streaming result.
-        stepwise: Whether it gets one batch at a time.
+        stepwise: Whether the query gets one batch at a time.
     """
 
     refused = (

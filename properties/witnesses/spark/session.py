@@ -55,9 +55,10 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 DEFAULT_STORE = {PROVIDER: "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"}
 """Spark's own default: state in memory, with changes in files. A small micro-batch costs less than with RocksDB."""
 
-# Java gets only its fast compiler and a single-threaded collector, because most sessions are short.
-# With that compiler alone Java has 48 MB for its code. Some dozens of queries fill them, and then it only interprets.
-# And from 21 MB of classes on, which one query needs, it would collect everything whenever classes are added.
+# Java gets only its fast compiler and a single-threaded collector, because most sessions are short. With only that
+# compiler, Java reserves 48 MB for compiled code. Some dozens of queries fill these 48 MB, and Java then only
+# interprets. By default, Java also collects all garbage whenever it adds classes beyond 21 MB, and a single query needs
+# 21 MB.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=256m"
 
 _SETTINGS: dict[str, str] = {
@@ -212,7 +213,7 @@ def _start(
 
     java = find_java(newest=requirements.newest_java())
     os.environ["JAVA_HOME"] = str(java.home)
-    # Otherwise the workers start the first python3 on PATH; a user may name a cluster's own Python.
+    # Without PYSPARK_PYTHON the workers start the first python3 on PATH; a user may name a cluster's own Python.
     os.environ["PYSPARK_PYTHON"] = worker_python() if cluster else sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
@@ -339,7 +340,7 @@ def _is_own(session: SparkSession) -> bool:
 
 
 def partitions_of_users_session() -> int | None:
-    """Return the number of shuffle partitions for a user's session that doesn't set it; None if it is set.
+    """Return the number of shuffle partitions for a user's session that doesn't set it (None if it is set).
 
     Spark's default, 200, would mean 200 state stores in each batch of each query.
     """
@@ -358,7 +359,7 @@ def settings_of_users_session() -> dict[str, str]:
 
 
 def partitions_setting(partitions: int | None) -> dict[str, str]:
-    """Return the setting for a number of shuffle partitions; None for the session's own number."""
+    """Return the setting for a number of shuffle partitions (None for the session's own number)."""
     return {} if partitions is None else {_SHUFFLE_PARTITIONS: str(partitions)}
 
 
@@ -370,7 +371,7 @@ def sessions() -> list[SparkSession]:
 
 
 def work_folder() -> Path | None:
-    """Return the folder for sources and checkpoints that the workers share; None for the temporary directory."""
+    """Return the folder for sources and checkpoints that the workers share (None for the temporary directory)."""
     return _shared if _shared is not None else shared_folder(None)
 
 
@@ -385,7 +386,7 @@ def default_log_path() -> Path:
 
 
 def why_jvm_died(error: Exception | None = None) -> str | None:
-    """Return a message about the end of this process's JVM, with its log; None if it is running, or none was started.
+    """Return a message about the end of this process's JVM, with its log (None if it is running, or none was started).
 
     Args:
         error: The exception of a call to the JVM; after a broken connection the function waits up to 10 s for the JVM's
@@ -404,7 +405,7 @@ def why_jvm_died(error: Exception | None = None) -> str | None:
     except subprocess.TimeoutExpired:
         return None
     if code == -signal.SIGKILL:
-        how = "it was killed (SIGKILL), as the system does when memory runs out: give it more, or run fewer histories"
+        how = "it was killed (SIGKILL), as the system does without free memory: provide more, or run fewer histories"
     elif code < 0:
         how = f"it was ended by {signal.Signals(-code).name}: look for the sender of the signal, or for a crash of Java"
     else:
@@ -455,8 +456,8 @@ def _partitions_of_environment() -> int:
 
 
 def _driver_at(address: str | None) -> dict[str, str]:
-    # Workers may not resolve this machine's name, but can reach its address on the route to their master. The user's
-    # address comes first.
+    # Workers may not resolve this machine's name, but can reach its address on the route to their master. An address
+    # that the user sets takes precedence.
     named = {"SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP"} & os.environ.keys()
     return {} if address is None or named else {"spark.driver.host": address}
 

@@ -1,4 +1,5 @@
-"""Run histories of any operators, options and mutants together: without stages in one query, with stages in another.
+"""Run histories of any operators, options and mutants together: operators without stages share one query, and operators
+with stages another.
 
 Histories run in the production runtime (`spark_impl.runtime.keyed`), under keys that begin with a history's number. A
 shared query sends values as binaries, because they have many types; columns of other types need separate queries.
@@ -68,7 +69,7 @@ class Play:
 
     Attributes:
         history: The history; it may contain null keys.
-        logic: Returns the logic of its definition, for example a mutant's; None for the operator's own.
+        logic: Returns the logic of its definition, for example a mutant's (None for the operator's own).
     """
 
     history: History
@@ -86,7 +87,7 @@ class Play:
 
     @property
     def shared(self) -> Shared:
-        """How the operator runs in a shared query."""
+        """The operator's binding for shared queries."""
         binding = self.registration.spark
         assert binding is not None
         assert binding.shared is not None
@@ -100,12 +101,12 @@ class Play:
 
     @property
     def logics(self) -> tuple[Any, ...]:
-        """Return its logic in each stage, newly made."""
+        """Return new logics, one for each stage."""
         return self.shared.stages(self.definition, self.logic)
 
     @property
     def stages(self) -> int:
-        """The number of its stages."""
+        """The number of the operator's stages."""
         return 1 if self.shared.hops is None else 1 + len(self.shared.hops())
 
     @property
@@ -128,7 +129,8 @@ def can_share(history: History) -> bool:
 
 
 def shared_queries(plays: Sequence[Play]) -> list[list[int]]:
-    """Return the numbers of the plays that run together: all with stages, and the others by clock schedule.
+    """Return the numbers of the histories that run together: all with stages, and the other histories by clock
+    schedule.
 
     A history that doesn't depend on the clock can use any schedule that is long enough, so it uses the longest, if
     possible. The output that a clock causes after the last batch of a schedule would be in a later batch of a longer
@@ -216,7 +218,7 @@ def _run_query(plays: Sequence[Play], run: RunOptions) -> Answers:
 
 
 def changelog_of(frame: DataFrame, plays: Sequence[Play], groups: int) -> DataFrame:
-    """Declare a shared query; its logics are newly made, as in a restarted job."""
+    """Declare a shared query with new logics, as a restarted job does."""
     from ....spark_impl.runtime.codec import Anything
     from ....spark_impl.runtime.keyed import staged
     from .dispatch import DispatchProcessor
@@ -283,12 +285,12 @@ def dispatched_of(plays: Sequence[Play]) -> list[tuple[Dispatch, DispatchHop]]:
 
 
 def _from_end(items: Sequence[Any], place: int) -> Any:
-    """Return an item by its position from the end, 1 for the last; None if there is no such item."""
+    """Return an item by its position from the end, 1 for the last (None if there is no such item)."""
     return items[-place] if 0 < place <= len(items) else None
 
 
 def groups_of(plays: Sequence[Play], state_groups: int | None = None) -> int:
-    """Return the number of groups of keys: at most `state_groups`; None for the usual number."""
+    """Return the number of groups of keys: at most `state_groups`; None: `GROUPS`."""
     return min(state_groups or GROUPS, len(plays))
 
 
@@ -300,7 +302,7 @@ def tables_of(plays: Sequence[Play]) -> list[pa.Table]:
     schedules = {clock_schedule(play.history) for play in plays if play.by_clock}
     assert len(schedules) <= 1, "one query has one clock"
     count = max(len(play.history.batches) for play in plays)
-    # If no history depends on the clock, it moves anyway, to detect an operator that uses it.
+    # The clock moves even if no history depends on it, to detect an operator that uses the clock.
     schedule = next(iter(schedules), None) or max((clock_schedule(play.history) for play in plays), key=len)
     schedule += (schedule[-1],) * (count - len(schedule))
     stages = max(play.stages for play in plays)
@@ -312,7 +314,7 @@ def tables_of(plays: Sequence[Play]) -> list[pa.Table]:
             for line in lines:
                 if isinstance(line, Record):
                     value, stage = content(definition, line)
-                    # The other histories' clock doesn't affect them.
+                    # A history that doesn't depend on the clock gets no clock.
                     clock = line.timestamp if play.by_clock else None
                     packed = encode((line.input, value))
                     batch.append((number, line.key, line.timestamp, clock, order, first + stage, packed))
@@ -328,7 +330,7 @@ def _columns(rows: list[tuple[Any, ...]]) -> list[pa.Array]:
 def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> Answers:
     """Return each history's own output, from keys in `groups` groups."""
     changes: list[list[tuple[int, SharedOutput]]] = [[] for _ in plays]
-    # Orders count over all histories; a cause is the number of the record in its own history.
+    # A row's order counts over all histories, but a change's cause is the number of the record in its own history.
     firsts = list(accumulate((len(play.history.records) for play in plays), initial=0))
     for batch, table in output.batches:
         for change in changes_in(table):

@@ -122,7 +122,7 @@ class StagedTopic:
         return True
 
     def flush(self, step: int) -> bool:
-        """Write the delivered messages to where they are read; return False if there are none."""
+        """Write the delivered messages to the topic's folder; return False if there are none."""
         found, self.going = self.going, []
         if found:
             hand_over(pa.Table.from_pylist(found, self.schema), step, self.folder)

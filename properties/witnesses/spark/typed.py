@@ -55,7 +55,7 @@ class TypedAnswer:
         wrong: Keys whose ordinals aren't an order, and differences in a repeated batch.
         repeated: Whether a batch was repeated.
         stored: Whether `read_state` has read a key of the history.
-        refused: The other declarations with which a start was tried.
+        refused: The other declarations with which a restart was tried.
         failed: Whether its query failed: with this history alone, or with others, any of which may be the cause.
     """
 
@@ -85,7 +85,7 @@ class AtEndOf:
         wrong: The errors of each history, by its number.
         of_all: The errors of all histories.
         stored: The numbers of histories with a stored key.
-        refused: The other declarations with which a start was tried.
+        refused: The other declarations with which a restart was tried.
     """
 
     wrong: dict[int, list[Difference]] = field(default_factory=lambda: defaultdict(list))
@@ -177,7 +177,7 @@ class TypedSparkWitness:
     def typed_answers(self, cohort: Cohort, run: RunOptions = PLAIN) -> list[TypedAnswer]:
         """Run a cohort, whose histories may contain null keys, in one query; return the result of each history.
 
-        If the query fails, ever smaller parts are run until a single history is left that makes it fail.
+        If the query fails, ever smaller groups of histories run until a single failing history is left.
 
         Raises:
             BadInput: A history is refused, or a value doesn't fit its column.
@@ -223,7 +223,7 @@ class TypedSparkWitness:
                     spark,
                     tables,
                     build,
-                    replace(run, read_state=False),  # the layout decides whether and how it is read
+                    replace(run, read_state=False),  # the layout decides how the state is read
                     at_end=lambda ended: self._look_at_end(ended, cohort, typed, found),
                 )
         answers = [
@@ -255,7 +255,7 @@ class TypedSparkWitness:
         return answers
 
     def _look_at_end(self, ended: OperatorQuery, cohort: Cohort, typed: Typed, found: AtEndOf) -> None:
-        """Read the state of a query that has ended, and start it under other declarations, as the layout requires."""
+        """Read the state of an ended query, and restart the query under other declarations, as the layout requires."""
         if self.layout.reads_state:
             found.look_at_state(ended, typed)
         for declared in self.layout.starts_otherwise:
@@ -305,7 +305,7 @@ class TypedSparkWitness:
             change, reason, window, ordinal, place = of_row
             owned = (0, None) if entry.output.key is None else owner(entry.output.key)
             if owned is None:
-                continue  # the reserved key's
+                continue  # a row of the reserved key
             index, key = owned
             own = _in_history(entry, key, self.starts_at_ms, windows_too)
             at = None
@@ -340,7 +340,7 @@ def others_of(operator: str, options: Options) -> Iterator[Options]:
 
 
 def with_null_time(table: pa.Table) -> pa.Table:
-    """Return rows with the first row, which is the reserved key's, repeated at the end without a time."""
+    """Return rows with the reserved key's row repeated at the end, without a time."""
     without = table.slice(0, 1)
     place = without.column_names.index(TIMESTAMP)
     nothing = pa.nulls(without.num_rows, without.schema.field(place).type)
@@ -392,7 +392,7 @@ def run_batch(spark: SparkSession, records: pa.Table, build: Build) -> StreamOut
 
 
 def _in_history(entry: Entry, key: Key | None, starts_at_ms: int, windows_too: bool) -> Entry:
-    """Return an output with the history's own key, or null for the key that represents it, and in its times."""
+    """Return an output with the history's own key and times; null for the key that represents null."""
     key = None if key is not None and NULL_KEY in key else key
     output = entry.output
     if isinstance(output, Dropped):

@@ -66,7 +66,7 @@ class QueryWitness(Witness):
         Args:
             operator: The operator's name.
             options: The operator's options, as in a history file.
-            state_groups: The number of groups of the state's keys; None for one group per key.
+            state_groups: The number of groups of the state's keys (None for one group per key).
             batches: All batches, for an operator of Spark's that looks up a static table.
 
         Raises:
@@ -82,7 +82,7 @@ class QueryWitness(Witness):
         return None
 
     def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
-        """Return the outcome of each history; histories that may share a cohort do.
+        """Return the outcome of each history; histories that can share a cohort run together.
 
         Raises:
             BadInput: A history is refused, or a value doesn't fit its column.
@@ -125,7 +125,7 @@ class QueryWitness(Witness):
         """Run histories that may share a cohort; return their results.
 
         Raises:
-            ValueError: They may not share a cohort.
+            ValueError: The histories can't share a cohort.
             BadInput: A history is refused, or a value doesn't fit its column.
             StreamproofError: A query failed, or Spark didn't start.
         """
@@ -250,7 +250,7 @@ class JobWitness(QueryWitness):
         job: A function from the streaming input (key string, value, timestamp bigint ms, order bigint) to the columns
             of the operator's changelog, of which `change`, `reason`, `cause` and `ordinal` may be missing.
         counts: A function from a key's stored fields at the end to whether they count as remaining state. By default
-            all fields do.
+            all fields count.
     """
 
     job: OperatorJob

@@ -148,7 +148,7 @@ def _traces(
             found = check(chosen.model, tools_with(memory), timeout=timeout, progress=reporter(chosen.name, progress))
         if found.trace is None:
             raise StreamproofError(
-                f"{chosen.name}: no property is violated, where {expected_of(chosen.entry)} was expected"
+                f"{chosen.name}: no property is violated, but {expected_of(chosen.entry)} was expected"
             )
         return lambda: iter([found.trace] if found.trace else []), f"the counterexample: it {found.verdict}"
     with asking_tlc(chosen.name):
@@ -205,7 +205,7 @@ def _contrasted(trace: Trace, constants: Mapping[str, TlaValue], chosen: ChosenM
     if wanted in broken:
         found = [_Contrasted(f"{code} breaks {wanted} at arrival {broken[wanted]}, as the model does", True)]
     else:
-        found = [_Contrasted(f"{code} doesn't break {wanted}, where the model does", False)]
+        found = [_Contrasted(f"{code} doesn't break {wanted}, but the model does", False)]
     on_right = ", ".join(f"{found.property} at arrival {found.arrival}" for found in both.broken_on_right)
     if not ForeignKeyJoinReplay(constants).is_right:
         answering = mutant == "none" and constants["Join"] == "inner"

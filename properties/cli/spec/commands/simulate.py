@@ -17,8 +17,8 @@ from ..tlc import asking_tlc, reporter, tools_with
 def simulate_model(
     model: ModelName,
     behaviours: Annotated[int, typer.Option(min=1, help="The number of random behaviours.")] = 1000,
-    depth: Annotated[int, typer.Option(min=1, help="The maximum of states of a behaviour.")] = 100,
-    seed: Annotated[int, typer.Option(help="The seed that the behaviours are drawn from.")] = 0,
+    depth: Annotated[int, typer.Option(min=1, help="The largest number of states in a behaviour.")] = 100,
+    seed: Annotated[int, typer.Option(help="The seed of the random behaviours.")] = 0,
     constant: Constants = None,
     config: Configuration = None,
     deadlock: Deadlock = True,

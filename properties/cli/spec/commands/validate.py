@@ -1,4 +1,4 @@
-"""The command `spec validate`: whether traces of a foreign-key join are behaviours of its specification."""
+"""The command `spec validate`: checks that traces of a foreign-key join are behaviours of its specification."""
 
 from __future__ import annotations
 
@@ -35,12 +35,15 @@ class ProtocolChoice(StrEnum):
 def validate_traces(
     traces: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Traces of a foreign-key join, JSON Lines.")],
     protocol: Annotated[
-        ProtocolChoice | None, typer.Option(help="Whose instructions they are held to; the trace's own by default.")
+        ProtocolChoice | None,
+        typer.Option(
+            help=("The protocol whose instructions the traces must follow; by default the trace's own protocol.")
+        ),
     ] = None,
     timeout: Timeout = None,
     memory: Memory = None,
 ) -> None:
-    """Ask TLC whether traces of a foreign-key join are behaviours of its specification, ForeignKeyJoinTrace.
+    """Check with TLC that traces of a foreign-key join are behaviours of its specification, ForeignKeyJoinTrace.
 
     A trace that isn't a behaviour is a violation: the command prints the refused line and the possible actions. A trace
     without events is inconclusive: exit 2.

@@ -111,7 +111,7 @@ class Steps(Death):
     """Counts the lines that user code reaches, and may let the function die before a line.
 
     Attributes:
-        last: The number of lines before the death; None: no death.
+        last: The number of lines before the death (None: no death).
         reached: The number of lines reached so far; a repeated line counts at most twice.
     """
 

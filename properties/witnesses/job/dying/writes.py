@@ -39,7 +39,7 @@ class Writes(Death):
     """Counts the writes that a function requests from Spark, and makes a given write fail.
 
     Attributes:
-        last: The index of the failure, from 1; each write can fail at each of `CUTS`; None: no failure.
+        last: The index of the failure, from 1; each write can fail at each of `CUTS` (None: no failure).
         reached: The number of possible failures in the writes so far.
     """
 
@@ -110,7 +110,7 @@ class Writes(Death):
 
 
 def failing(frame: DataFrame, cut: int | None) -> DataFrame:
-    """Return a frame whose tasks fail at one of the `CUTS`; None: the unchanged frame."""
+    """Return a frame whose tasks fail at one of the `CUTS` (None: the unchanged frame)."""
     from pyspark.sql import functions as F
 
     if cut is None:

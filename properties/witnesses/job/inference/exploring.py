@@ -68,7 +68,7 @@ class Explored:
         learned: The columns that the script uses, for each input or table without a known schema, by name.
         folders: The name of each input, by the name of its frame's folder.
         writes: The started queries.
-        unfinished: The error that ended the script before all of its queries had started; None: no such error.
+        unfinished: The error that ended the script before all of its queries had started (None: no such error).
         seconds: The duration of the run (s).
     """
 
@@ -200,7 +200,7 @@ class Exploring(Lift):
         return self.spark.createDataFrame([], self.absent[name])
 
     def _columns_of_dataset(self, read: Read) -> StructType | None:
-        """Return the columns of the pipeline's table or materialized view in a batch read; None: another source."""
+        """Return the columns of the pipeline's table or materialized view in a batch read (None: another source)."""
         if (dataset := self.pipeline.dataset_of(read.target)) is None:
             return None
         before = {**self.absent}
@@ -226,7 +226,7 @@ def empty_frames(spark: SparkSession, inputs: Sequence[Input], folder: Path) -> 
 
 
 def columns_of(read: Read, spark: SparkSession) -> StructType | None:
-    """Return a source's columns from the reader's schema, the format or the files; None: unknown."""
+    """Return a source's columns from the reader's schema, the format or the files (None: unknown)."""
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType, _parse_datatype_string
 
@@ -348,7 +348,7 @@ def learn(missing: Lacking, learned: dict[str, KnownColumns], streams: Mapping[s
 
 
 def with_arguments(source: ScriptSource, failure: BadInput, raised: Exception | None) -> ScriptSource | None:
-    """Return a script with a placeholder for a required argument or variable; None: nothing is missing."""
+    """Return a script with a placeholder for a required argument or variable (None: nothing is missing)."""
     if (required := _REQUIRED.search(failure.message)) is not None:
         args = [*source.args]
         for name in required[1].split(", "):

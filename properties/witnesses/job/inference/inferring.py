@@ -41,7 +41,7 @@ class InferredQuery:
 
     Attributes:
         source: The script, with placeholders for its required arguments.
-        index: The query's index in the order of starts; None: the only query.
+        index: The query's index in the order of starts (None: the only query).
         write: The query's output and sink.
         inputs: The script's inputs, by their names in `reads`.
         own: The names of the inputs that this query reads.

@@ -231,8 +231,8 @@ class _Reading:
             self.values[str(column)] = [separator.join(texts[n % len(texts)] for texts in each) for n in range(3)]
 
     def column_of(self, place: Place) -> str | None:
-        """Return the input's column, or the path within a column, that contains a place's value; None: no single
-        column.
+        """Return the input's column, or the path within a column, that contains a place's value (None: no single
+        column).
         """
         if place.source != self.name:
             return None

@@ -68,7 +68,7 @@ class KnownColumns:
 
 
 def lacking(error: BaseException | None) -> Lacking | None:
-    """Return the column that Spark's error reports as missing or of another type; None: another error."""
+    """Return the column that Spark's error reports as missing or of another type (None: another error)."""
     while error is not None:
         condition = str(getattr(error, "getCondition", getattr(error, "getErrorClass", lambda: ""))() or "")
         said: dict[str, str] = dict(getattr(error, "getMessageParameters", dict)() or {})
@@ -90,7 +90,7 @@ def lacking(error: BaseException | None) -> Lacking | None:
 
 
 def _of_another_type(expression: str, types: str) -> Lacking | None:
-    """Return the only column of a call whose arguments must have one type; None: several columns, or only texts."""
+    """Return the only column of a call whose arguments must have one type (None: several columns, or only texts)."""
     columns = {name.strip("`") for name in _COLUMN.findall(expression)}
     kind = next((one for one in _TYPES if one in types and one not in ("ARRAY", "STRING")), None)
     return Lacking(columns.pop(), kind.lower()) if kind is not None and len(columns) == 1 else None

@@ -65,8 +65,8 @@ class TracedTime(NamedTuple):
 
     Attributes:
         place: The column's place.
-        form: The format of times that aren't timestamps, as `Input.time_format`; None: a timestamp, ISO 8601, or
-            seconds.
+        form: The format of times that aren't timestamps, as `Input.time_format` (None: a timestamp, ISO 8601, or
+            seconds).
         is_known: Whether the format could be read.
     """
 
@@ -350,7 +350,7 @@ def _merged(one: Any, other: Any) -> Any:
 
 
 def place_of(term: Term) -> Place | None:
-    """Return the place whose value a term passes on, maybe with another type; None: no such place."""
+    """Return the place whose value a term passes on, maybe with another type (None: no such place)."""
     if term.kind == COLUMN:
         (source,), column = term.value
         return Place(source, column)
@@ -378,7 +378,9 @@ def place_of(term: Term) -> Place | None:
 
 
 def separator_of(term: Term) -> str | None:
-    """Return the separator of the split text from which a term takes a part; None: the term takes no part of a text."""
+    """Return the separator of the split text from which a term takes a part (None: the term takes no part of a
+    text).
+    """
     if term.kind not in _ITEMS or term.children[0].kind != "StringSplit":
         return None
     pattern, number = term.children[0].children[1], term.children[1]
@@ -413,7 +415,7 @@ def _cuts_header(term: Term) -> bool:
 
 
 def time_of(term: Term) -> TracedTime | None:
-    """Return the place of an event time, and its format in the source; None: no unique place."""
+    """Return the place of an event time, and its format in the source (None: no unique place)."""
     if (place := place_of(term)) is not None:
         return TracedTime(place)
     if term.kind == "Coalesce":
@@ -439,7 +441,7 @@ def time_of(term: Term) -> TracedTime | None:
 
 
 def strftime_of(pattern: str) -> str | None:
-    """Return Spark's time pattern as a `strftime` pattern; None: a part has no `strftime` code."""
+    """Return Spark's time pattern as a `strftime` pattern (None: a part has no `strftime` code)."""
     made, pattern = "", _OPTIONAL.sub("", pattern)
     while pattern:
         part = _PART.match(pattern)

@@ -48,7 +48,7 @@ class CodeEdit(NamedTuple):
 
 
 def text_of(node: cst.CSTNode) -> str | None:
-    """Return the text of a string, with a name for each expression of an f-string; None: not a string."""
+    """Return the text of a string, with a name for each expression of an f-string (None: not a string)."""
     if isinstance(node, cst.SimpleString):
         text = node.evaluated_value
         return text if isinstance(text, str) else None
@@ -74,7 +74,7 @@ def with_text(node: Text, text: str) -> cst.BaseExpression:
 
 
 def only_text(node: cst.Call) -> Any:
-    """Return the text of a call's only argument; None: another argument."""
+    """Return the text of a call's only argument (None: another argument)."""
     return text_of(node.args[0].value) if len(node.args) == 1 else None
 
 

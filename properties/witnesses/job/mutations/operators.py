@@ -61,7 +61,7 @@ class FunctionNames(NamedTuple):
     bare: Mapping[str, str] = {}
 
     def named(self, function: cst.BaseExpression) -> str | None:
-        """Return the name of a Spark function; None: another function."""
+        """Return the name of a Spark function (None: another function)."""
         if isinstance(function, cst.Name):
             return self.bare.get(function.value)
         if isinstance(function, cst.Attribute) and dotted(function.value) in self.modules:
@@ -83,7 +83,7 @@ class Changes(ReturnChanges):
         values: The columns of the inputs that aren't keys.
         functions: The names of Spark's functions in the module.
         with_options: Whether to leave out options: those of a query's writer, if its sink is run.
-        returned: The DataFrame that the job returns; None: the job is a sink or a script.
+        returned: The DataFrame that the job returns (None: the job is a sink or a script).
     """
 
     def __init__(

@@ -166,7 +166,7 @@ def _headline(node: cst.If | cst.With) -> cst.CSTNode:
 
 
 def _call_of(statement: cst.CSTNode) -> tuple[str, set[str]] | None:
-    """Return the object whose method a statement calls, and the assigned names; None: another statement."""
+    """Return the object whose method a statement calls, and the assigned names (None: another statement)."""
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
         return None
     part, names = statement.body[0], set[str]()

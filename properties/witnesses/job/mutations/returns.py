@@ -33,7 +33,7 @@ class ReturnChanges(PythonChanges):
 
     Args:
         alike: For each column of the inputs, the other columns of the same type.
-        returned: The DataFrame that the job returns; None: the job is a sink or a script.
+        returned: The DataFrame that the job returns (None: the job is a sink or a script).
     """
 
     def __init__(self, alike: Mapping[str, Sequence[str]], returned: Returned | None = None) -> None:

@@ -67,7 +67,7 @@ class JobSource:
         text: The file's text.
         module: The module's name.
         name: The function's name in the module; empty: the module is a script.
-        script: The script itself, or the script of the function; None: the function is a job.
+        script: The script itself, or the script of the function (None: the function is a job).
     """
 
     path: str

@@ -136,7 +136,7 @@ def other_schemas(text: str) -> Iterator[str]:
 
 
 def smaller_type(name: str) -> str | None:
-    """Return a type with fewer values than another type; None: no such type is known."""
+    """Return a type with fewer values than another type (None: no such type is known)."""
     if (scale := _DECIMAL.fullmatch(name.lower())) is not None:
         return f"{scale[1]}{int(scale[2]) - 1}{scale[3]}"
     return SMALLER_TYPES.get(name.lower())

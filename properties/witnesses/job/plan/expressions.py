@@ -62,10 +62,10 @@ class TermReader:
     """Reads trees as terms of the columns of streaming sources.
 
     Args:
-        given: The names of all columns of the source, and the column's own name, by the id of a source's column.
+        given: By the id of a source's column: the names of all columns of the source, and the column's own name.
         made: The expression of a column that an operator computes, by the column's id.
         beside: The ids of the columns in a union's second, third, … input, by the id of the union's column.
-        index: The index of the followed input of a union; the first input if the union is smaller.
+        index: The index of the union's input that the reader follows; the first input of a union with fewer inputs.
         zone: The session's time zone.
     """
 
@@ -81,7 +81,7 @@ class TermReader:
         self.count = 0
 
     def comparison(self, tree: Tree, definitions: Sequence[Tree]) -> Term | None:
-        """Return a tree as a comparison of columns with constants; None: another expression."""
+        """Return a tree as a comparison of columns with constants (None: another expression)."""
         term = self.read(tree, definitions)
         if term is None:
             return None
@@ -90,7 +90,7 @@ class TermReader:
         return term if is_comparison(term) else None
 
     def read(self, tree: Tree, definitions: Sequence[Tree] = ()) -> Term | None:
-        """Return a tree as a term; None: the tree is too large, or contains a literal of an unsupported type."""
+        """Return a tree as a term (None: the tree is too large, or contains a literal of an unsupported type)."""
         self.count = 0
         try:
             return self._term(tree, definitions)
@@ -148,7 +148,7 @@ def comparisons_of(
 
     Args:
         expressions: The trees of each expression of the plan's operators, the whole expression last.
-        given: The names of all columns of the source, and the column's own name, by the id of a source's column.
+        given: By the id of a source's column: the names of all columns of the source, and the column's own name.
         beside: The ids of the columns in a union's second, third, … input, by the id of the union's column.
         zone: The session's time zone.
     """

@@ -69,7 +69,7 @@ def _without(clock: str, plan: Any, spark: SparkSession) -> Any:
 
 
 def _below_watermarks(nodes: Iterable[Any], change: Callable[[Any], Any] = lambda below: below) -> set[_Condition]:
-    """Return the conditions of the filters below a watermark, of the changed plan first."""
+    """Return the conditions of the filters below a watermark, after a change of the plan below the watermark."""
     watermarks = (node for node in nodes if class_of(node) == "EventTimeWatermark")
     return {condition for node in watermarks for condition in _conditions(change(node.child()))}
 

@@ -59,9 +59,9 @@ class WatermarkColumn(NamedTuple):
 
     Attributes:
         name: Its name.
-        given: The original column of the input, maybe renamed; None: the job computes the column.
+        given: The original column of the input, maybe renamed (None: the job computes the column).
         beside: All columns of that input.
-        delay_us: The watermark's delay (µs); None: the plan contains several watermarks below this watermark.
+        delay_us: The watermark's delay (µs) (None: the plan contains several watermarks below this watermark).
         is_of_clock: Whether the column derives from the processing time of a batch.
     """
 
@@ -83,12 +83,12 @@ class Plan:
         delays_us: The delays of the plan's watermarks (µs), sorted.
         event_times: The columns of the plan's watermarks.
         has_function: Whether a Python function with state is among its operators.
-        ends_in_function: Whether such a function returns the rows of its result, in this order.
+        ends_in_function: Whether a Python function with state returns the rows of the result, in the function's order.
         by_processing_time: Whether the plan uses timeouts or timers of processing time.
         by_event_time: Whether a function uses timeouts or timers of event time.
         initial_keys: The ids of the grouping columns of each initial state of an operator.
         looked_up: For each equality of a stream's column with a static column, as in a lookup: the stream column's name
-            in lower case, and the static column's id; None for a computed column.
+            in lower case, and the static column's id (None for a computed column).
         computed: The names of the columns in computations: comparisons with a value, extractions, casts.
         comparisons: The comparisons of columns with constants, in the form for `compares`.
         thresholds: The names of other columns compared with a number by `<`, `<=`, `>` or `>=`, each with the number.
@@ -99,7 +99,7 @@ class Plan:
         of_clock: The result columns with the processing time of a batch.
         of_places: The result columns with a record's position in its stream, such as Kafka's offset.
         renamed: The result columns that rename a source's column, each with the original name.
-        skeleton: The plan's translation into plans of the reference; None: unknown.
+        skeleton: The plan's translation into plans of the reference (None: unknown).
     """
 
     operators: frozenset[str] = frozenset()
@@ -194,7 +194,7 @@ def _read(node: Any, found: list[PlanOperator]) -> PlanOperator:
 
 
 def delays_by_input(plan: Plan, sources: Sequence[Source]) -> dict[str, int] | None:
-    """Return the watermark delay of each input (µs); None: the plan doesn't assign the delays to inputs."""
+    """Return the watermark delay of each input (µs) (None: the plan doesn't assign the delays to inputs)."""
     found = {}
     for source in sources:
         names = [*source.wire_schema.names]
@@ -300,7 +300,7 @@ def _names(columns: JsonExpression) -> list[str]:
 
 
 def _origins(columns: Iterable[int], expressions: Iterable[JsonExpression]) -> frozenset[int]:
-    """Return the ids of the original columns of columns, maybe renamed."""
+    """Return the ids of the columns that columns rename; the column's own id if it renames none."""
     renamed = {
         _id(nodes[0]): _id(nodes[1])
         for nodes in expressions
@@ -421,7 +421,7 @@ def _columns_of(
         analyzed: The plan.
         expressions: Its expressions.
         holds: The property of a node.
-        given: The ids of sources' columns that have the property too.
+        given: The ids of source columns that also have the property.
     """
     found = _made_of(expressions, holds, given)
     if not found:

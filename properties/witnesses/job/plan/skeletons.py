@@ -37,7 +37,7 @@ from .....reference.spark.windows import Windows
 from .expressions import DELAY_MS, JsonExpression, Tree, read_expression, trees_of
 
 UNKNOWN = "?"
-"""The name prefix of an input that stands for an operator without a model, such as a function with state."""
+"""The name prefix of an input that replaces an operator without a model, such as a function with state."""
 _NUMBERS = re.compile(r"#\d+L?|@[0-9a-f]+")
 _PASSED = (
     *("SubqueryAlias", "View", "ResolvedHint", "Repartition", "RepartitionByExpression", "RebalancePartitions"),
@@ -103,7 +103,7 @@ class Filtered(NamedTuple):
     """An outer join followed by a filter that drops the unmatched rows of one side.
 
     Attributes:
-        join: The join in the skeleton; None: a join with a table.
+        join: The join in the skeleton (None: a join with a table).
         kept: The side whose rows the join keeps.
         keys: The join columns of the kept side.
         columns: The columns of the other side that the filter needs.
@@ -191,7 +191,7 @@ class _Translation:
         """Translate an operator and its descendants."""
         try:
             return _sound(self._of(operator))
-        except (_NoModel, LookupError, TypeError, ValueError):  # an unknown form ends the search
+        except (_NoModel, LookupError, TypeError, ValueError):  # the reference can't represent the operator
             self.parts += [one for one in map(self.of, _streams(operator)) if not isinstance(one, Scan)]
             return self._unknown(operator)
 
@@ -414,7 +414,7 @@ class _Translation:
             pair = self._pair(part, left, right)
             if pair is None:
                 if {*map(self._known, _columns(part))} & (times[0] | times[1]):
-                    raise _NoModel  # Spark may find time bounds in it
+                    raise _NoModel  # Spark may find time bounds in this condition
                 continue
             (one, other), offset_us, sign = pair
             if sign == 0 and offset_us == 0:
@@ -459,7 +459,7 @@ class _Translation:
                 yield tree
 
     def _pair(self, tree: Tree, left: Node, right: Node) -> tuple[tuple[str, str], int, int] | None:
-        """Return a comparison as a column of each side, an offset and a sign; None: another expression.
+        """Return a comparison as a column of each side, an offset and a sign (None: another expression).
 
         Sign 1 means right ≥ left - offset, -1 means right ≤ left + offset, and 0 means equality.
         """
@@ -525,7 +525,7 @@ class _Translation:
                 yield from self._origins(self.made[name])
 
     def _possible(self, tree: Tree, null: frozenset[str]) -> frozenset[str]:
-        """Return the possible values of an expression (true, false, null) where columns are null."""
+        """Return the possible values of an expression (true, false, null) if the given columns are null."""
         tree = _inlined(tree)
         kind, children = tree.kind, tree.children
         if kind == "AttributeReference":
@@ -591,10 +591,10 @@ def _sound(node: Node) -> Node:
 
 
 def _freed(node: Node, name: str) -> Node:
-    """Return a plan with an additional input column, which is passed up to the top.
+    """Return a plan with an additional input column, which all operators pass up to the top.
 
     Raises:
-        _NoModel: An aggregation is in between.
+        _NoModel: An aggregation is between the input and the top.
     """
     if name in node.columns:
         return node
@@ -671,7 +671,7 @@ def _delay_us(operator: PlanOperator) -> int:
 
 
 def _linear(tree: Tree) -> tuple[Tree | None, int] | None:
-    """Return an expression as a column plus a number of microseconds; None: another expression."""
+    """Return an expression as a column plus a number of microseconds (None: another expression)."""
     if tree.kind == "AttributeReference":
         return tree, 0
     if tree.kind in ("Cast", "DatetimeAdd", "DatetimeSub") and len(tree.children) == 1:
@@ -705,7 +705,7 @@ def _interval_us(tree: Tree) -> int | None:
 
 
 def _time_of_window(value: Tree) -> Tree | None:
-    """Return the window column of a `window_time`; None: another expression."""
+    """Return the window column of a `window_time` (None: another expression)."""
     kinds: list[str] = []
     tree = value
     while tree.children and tree.kind != "AttributeReference":
@@ -716,7 +716,7 @@ def _time_of_window(value: Tree) -> Tree | None:
 
 
 def _window_of(value: Tree) -> tuple[_Window, Tree] | None:
-    """Return the windows that an expression computes, and their time column; None: another expression."""
+    """Return the windows that an expression computes, and their time column (None: another expression)."""
     if value.kind != "CreateNamedStruct" or len(value.children) != 4:
         return None
     start, end = value.children[1], value.children[3]

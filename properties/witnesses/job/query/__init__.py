@@ -1,1 +1,1 @@
-"""The query of a job: its declaration, its start, its deaths, its times, and the change from an earlier version."""
+"""The query of a job: its declaration, start, crashes and times, and the change from an earlier version."""

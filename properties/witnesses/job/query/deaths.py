@@ -1,4 +1,4 @@
-"""The deaths of a job's query: those that are planned, in its functions, and those that have happened."""
+"""The planned crashes of a job's query within its functions, and the crashes that have happened."""
 
 from __future__ import annotations
 
@@ -15,33 +15,35 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 DEATHS: Mapping[Moment, int] = {MIDDLE: 6}
-"""How often a query dies at most while a micro-batch's output is written, each time at another of its steps."""
+"""The largest number of deaths within a micro-batch's output; each death is at another step."""
 MOST_STEPS = 30
-"""At how many steps of a function for `foreachBatch` a query dies at most."""
+"""The largest number of steps of a `foreachBatch` function at which a query dies."""
 MOST_CUTS = 6
-"""At how many places within the writes of a function for `foreachBatch` a query dies at most."""
+"""The largest number of places within the writes of a `foreachBatch` function at which a query dies."""
 
 
 class JobDeaths(Deaths):
-    """The planned crashes of a job's query, and those that have happened.
+    """The planned crashes of a job's query, and the crashes that have happened.
 
     Args:
         planned: The crashes.
 
     Attributes:
         happened: The crashes that have happened, in order, each with whether the micro-batch had rows.
-        with_rows: The numbers of the micro-batches with rows: those in which the query has died, and all at the end.
+        with_rows: The numbers of the micro-batches with rows; before the end of the run, only those in which the query
+            has died.
         asked: The numbers of the micro-batches in which the query has died.
-        steps_left: By the moment, the steps of the function for `foreachBatch` at which it hasn't died; None: they
-            aren't known.
-        died_at: Where it last died in the middle of an output.
-        dies_in: The number of the micro-batch in which a writer of rows dies, and after how many rows; None: in none.
-        writes_rows: Whether the sink writes by `foreach`.
-        lost_state: The number of the micro-batch whose state is to be removed once the query has stopped; -1: of none.
+        steps_left: For each moment, the steps of the `foreachBatch` function at which the query hasn't died yet (None:
+            unknown).
+        died_at: Where the query last died within an output, in words.
+        dies_in: The number of the micro-batch in which a `foreach` writer dies, and the number of rows before the death
+            (None: no micro-batch).
+        writes_rows: Whether the sink writes with `foreach`.
+        lost_state: The number of the micro-batch whose state is removed after the query has stopped; -1: none.
     """
 
     def __init__(self, planned: Sequence[Crash] = ()) -> None:
-        # Each death in a micro-batch is at another step, so that a few batches have them all.
+        # Each death in a micro-batch is at another step, so that a few batches cover all steps.
         super().__init__([at for at in planned for _ in range(1 if at.step else DEATHS.get(at.moment, 1))])
         self.happened: list[tuple[Crash, bool]] = []
         self.with_rows: set[int] = set()
@@ -52,15 +54,15 @@ class JobDeaths(Deaths):
         self.writes_rows, self.lost_state = False, -1
 
     def died(self, crash: Crash, rows: DataFrame, batch_id: int) -> None:
-        """Note that a crash happens, and whether the micro-batch has rows."""
+        """Record a crash, and whether its micro-batch has rows."""
         super().died(crash if crash in self.planned else crash._replace(step=0), rows, batch_id)
-        if batch_id not in self.asked:  # the answer takes as long as the micro-batch, and is the same each time
+        if batch_id not in self.asked:  # isEmpty takes as long as the micro-batch, and always returns the same
             self.asked.add(batch_id)
             self.with_rows |= set() if rows.isEmpty() else {batch_id}
         self.happened.append((crash, batch_id in self.with_rows))
 
     def dying(self, function: OfBatch, place: PlaceOf) -> OfBatch:
-        """Wrap a function for `foreachBatch`, so that it dies in the planned micro-batches, and between its lines."""
+        """Wrap a `foreachBatch` function, so that it dies between its lines in the planned micro-batches."""
 
         def in_the_middle(rows: DataFrame, batch_id: int) -> None:
             planned = [at for at in self.planned if at.moment in OF_SINKS and place(batch_id) == at[:2]]
@@ -81,16 +83,17 @@ class JobDeaths(Deaths):
                     MIDDLE: _spread(steps.reached - 1, MOST_STEPS),
                     WITHIN: _spread(writes.reached, MOST_CUTS),
                 }
-                planned = [at for at in planned if at.moment == WITHIN]  # all of this micro-batch is written
+                # the function has written this micro-batch completely
+                planned = [at for at in planned if at.moment == WITHIN]
             else:
                 function(rows, batch_id)
-            for other in planned:  # the function has returned, so these deaths can't happen any more
+            for other in planned:  # the function has returned, so these crashes can no longer happen
                 self.planned.remove(other)
 
         return super().dying(in_the_middle, place)
 
     def next_in_the_middle(self, planned: Sequence[Crash], batch_id: int) -> Crash | None:
-        """Return the crash that is next while a micro-batch's output is written, with its step; None: there is none."""
+        """Return the next crash within a micro-batch's output, with its step (None: no crash)."""
         for moment in OF_SINKS:
             first = next((at for at in planned if at.moment == moment), None)
             if first is not None and first.step:
@@ -101,16 +104,16 @@ class JobDeaths(Deaths):
         return None
 
     def may_have_rows(self, batch_id: int) -> bool:
-        """Return whether a micro-batch may have rows: a function may return early where there are none."""
+        """Return whether a micro-batch may have rows: a function may return early for a micro-batch without rows."""
         return batch_id not in self.asked or batch_id in self.with_rows
 
     def dying_writer(self, writer: Any) -> Any:
-        """Wrap what `foreach` is given, so that it dies in the micro-batch that is planned."""
+        """Wrap the argument of `foreach`, so that it dies in the planned micro-batch."""
         self.writes_rows = True
         return writer if self.dies_in is None else dying_writer(writer, *self.dies_in)
 
     def by_micro_batch(self, steps: int) -> list[tuple[int, list[Crash]]]:
-        """Return the planned crashes of each micro-batch, by its number, where each batch has so many."""
+        """Return the planned crashes by the number of their micro-batch; a batch has `steps` micro-batches."""
         numbers: dict[int, list[Crash]] = {}
         for crash in dict.fromkeys(self.planned):
             numbers.setdefault(crash.batch * steps + (not crash.data), []).append(crash)
@@ -118,5 +121,5 @@ class JobDeaths(Deaths):
 
 
 def _spread(count: int, most: int) -> list[int]:
-    """Return at most so many numbers from 1 to `count`, at equal distances."""
+    """Return at most `most` numbers from 1 to `count`, at equal distances."""
     return [*range(1, count + 1, count // most + 1)]

@@ -1,4 +1,4 @@
-"""The declaration of a job: its call on the query's streams, and the plan that comes of it."""
+"""Declares a job: calls it on the query's streams, and reads its plan."""
 
 from __future__ import annotations
 
@@ -38,39 +38,39 @@ REFUSED: tuple[str, Mapping[str, str]] = (
         "(?i)output mode": "set another output mode: in the script, with --mode, or with mode=",
     },
 )
-"""The text before Spark's reason, and the remedies, by a pattern in the reason."""
+"""The text before Spark's reason, and a remedy for each pattern in the reason."""
 NAMED_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
-"""The setting by which a checkpoint knows sources by name, not by position."""
+"""The setting with which a checkpoint identifies sources by name instead of position."""
 _CUT = " more fields"
-"""Stands in the text of a plan in place of columns beyond Spark's `maxToStringFields`."""
+"""The text with which Spark replaces columns beyond `maxToStringFields` in a plan."""
 _IDS = re.compile(r"#\d+L?")
-"""The numbers of columns in the text of a plan, which are others each time that it is made."""
+"""The column ids in a plan's text, which differ between two plans of the same job."""
 
 
 class JobDeclaration:
-    """The job of a query, which is declared anew each time that the query is started.
+    """The declaration of a query's job; each start of the query declares the job again.
 
     Args:
-        runnable: The job, and what its queries need.
+        runnable: The job, with its inputs and tables.
         spark: The session.
         folder: The folder of the query.
-        run: How the query is run.
-        stream: Reads an input anew, as a stream.
-        has_clock: Whether watermarks follow the clock, too.
+        run: The options of the query's run.
+        stream: Returns a new stream of an input.
+        has_clock: Whether watermarks also follow the clock.
 
     Attributes:
-        job: The job that is declared when the query is started.
-        mode: Its output mode; of a sink the mode of the query that it has started.
-        clocks: The number of sources of the clock since the query was last started.
-        before: The ids of the queries that were there before.
-        queries: The queries that the job has started since it was last called, those that have ended included.
+        job: The job to declare when the query starts.
+        mode: The job's output mode; for a sink, the mode of the query that it has started.
+        clocks: The number of the clock's sources since the last start of the query.
+        before: The ids of the queries that were active before.
+        queries: The queries that the last call of the job has started, including ended queries.
         plan: The job's analyzed plan.
-        used: How it uses the tables that don't change.
-        static: The tables that don't change.
-        settings: The settings of the session that it has made.
-        divergences: The names of the known divergences that reach the plan of a sink's query.
+        used: The job's use of the static tables.
+        static: The static tables, as DataFrames.
+        settings: The session settings that the job has changed.
+        divergences: The names of the known divergences that affect the plan of a sink's query.
         delays_us: The delays of the watermarks that follow the clock.
-        owns_checkpoint: Whether no other version of the job, nor another PySpark, uses the query's checkpoint.
+        owns_checkpoint: Whether only this version of the job, on this PySpark, uses the query's checkpoint.
     """
 
     def __init__(
@@ -93,13 +93,13 @@ class JobDeclaration:
         self.take_over(runnable.job, run.mode)
 
     def take_over(self, job: JobOrSink, mode: Mode) -> None:
-        """Let a version of the job be declared from now on, whose plan isn't known."""
+        """Declare another version of the job from now on, and forget the plan of the earlier version."""
         self.job, self.plan = job, Plan()
         self.mode: str = mode
 
     def named(self, reader: DataStreamReader, name: str) -> DataStreamReader:
-        """Return the reader of an input's stream; if the session's checkpoints know sources by name, with a name."""
-        # A PySpark before 4.2 ignores the setting: its checkpoints know sources by position.
+        """Return the reader of an input's stream; with a name if the session's checkpoints identify sources by name."""
+        # A PySpark before 4.2 ignores the setting: its checkpoints identify sources by position.
         if self.spark.conf.get(NAMED_SOURCES, "false") != "true" or not hasattr(reader, "name"):
             return reader
         if name == TIME:
@@ -108,7 +108,7 @@ class JobDeclaration:
         return reader.name(re.sub(r"\W", "_", name, flags=re.ASCII))
 
     def result(self) -> tuple[DataFrame, Watermarks]:
-        """Declare a job that returns its result anew, as one that is restarted does."""
+        """Declare a job that returns its result, as each start of its query does."""
         job = self.job
         assert not isinstance(job, Sink)
         returned, watermarks = self.call(job)
@@ -118,7 +118,7 @@ class JobDeclaration:
         return frame, watermarks
 
     def call(self, function: Callable[..., Any], *more: Any) -> tuple[Any, Watermarks]:
-        """Call a function of the user's with the inputs; watermarks that it declares follow the clock, too."""
+        """Call a user's function with the inputs; the watermarks that it declares also follow the clock."""
         self.clocks = 0
         inputs = [self.stream(source.name) for source in self.runnable.sources]
         calls = row_by_row() if self.run.row_by_row else contextlib.nullcontext()
@@ -130,9 +130,9 @@ class JobDeclaration:
                 return called(function, inputs, self.static, more), watermarks
 
     def storing(self, result: DataFrame) -> AbstractContextManager[None]:
-        """Let a query that is started within it keep its state where Spark does by default, if that can be.
+        """Return a block in which a query starts with Spark's default state store, if possible.
 
-        Only RocksDB serves `transformWithState`, and the user's own settings come first.
+        Only RocksDB supports `transformWithState`, and the user's own settings take precedence.
         """
         of_user = any(name.startswith("spark.sql.streaming.") for name in self.run.settings)
         may_choose = self.owns_checkpoint and not of_user and not connect.is_asked()
@@ -141,24 +141,24 @@ class JobDeclaration:
         return contextlib.nullcontext()
 
     def take_up(self, analyzed: Any, watermarks: Watermarks) -> None:
-        """Take up the job's analyzed plan.
+        """Read the job's analyzed plan, and check its times.
 
         Raises:
-            BadInput: The job goes by processing time or by another event time, and the check doesn't know of it.
+            BadInput: The job uses processing time or another event time, and the check's arguments don't declare it.
         """
         if self.plan.operators:  # a restart declares the same job, and reading a plan takes up to 0.6 s
             return
         self.plan, where = self.plan_of(analyzed), name_of(self.job)
         if self.plan.by_processing_time and not self.run.processing_time:
             raise BadInput(
-                f"{where} has timeouts or timers of processing time: say in its test how long they are, "
-                'such as timeouts=["30 minutes"], and batches run just before their ends, at them and after them'
+                f"{where} has timeouts or timers of processing time: give their lengths in its test, "
+                'such as timeouts=["30 minutes"], and batches run just before, at and after their ends'
             )
         for time in self.plan.event_times:
             if time.is_of_clock and not self.run.processing_time:
                 raise BadInput(
-                    f"{where} has its watermark on {time.name!r}, the time at which a batch runs, which no row says: "
-                    'take the event time from the rows, or say how long the job waits, such as timeouts=["30 minutes"]'
+                    f"{where} has its watermark on {time.name!r}, the time at which a batch runs, which no row has: "
+                    'take the event time from the rows, or give the job timeouts, such as timeouts=["30 minutes"]'
                 )
             alike = [one for one in self.runnable.sources if [*one.wire_schema.names] == [*time.beside]]
             if alike and time.given not in {source.wire_time for source in alike}:
@@ -170,14 +170,14 @@ class JobDeclaration:
         if watermarks.count and not watermarks.without_clock:
             self.delays_us = [*self.plan.delays_us]
         self.used = tables_used(self.plan, dict(zip(self.runnable.static, self.static, strict=True)))
-        if isinstance(self.job, Sink):  # of another job its declaration says it
+        if isinstance(self.job, Sink):  # the declaration of another job contains them
             self.divergences = self.divergences_of(analyzed)
 
     def plan_of(self, analyzed: Any) -> Plan:
-        """Read an analyzed plan, unless another query of the job had the same.
+        """Read an analyzed plan, or return the facts of an equal plan that was read earlier.
 
-        A plan that names columns of tables by their numbers is read anew, for each query has other numbers; so is a
-        plan whose text Spark cuts, for the rest may differ.
+        A plan with table columns is always read, because its column ids differ between queries; so is a plan whose text
+        Spark cuts.
         """
         numbers: dict[str, str] = {}
         in_order = _IDS.sub(lambda found: numbers.setdefault(found[0], f"#{len(numbers)}"), analyzed.toString())
@@ -191,7 +191,7 @@ class JobDeclaration:
         return plan
 
     def divergences_of(self, analyzed: Any) -> Sequence[str]:
-        """Return the names of the known divergences of Spark's optimizer that reach an analyzed plan of the job's."""
+        """Return the names of the known divergences of Spark's optimizer that affect an analyzed plan of the job."""
         nullable = {
             column.name.lower()
             for source in self.runnable.sources
@@ -201,10 +201,10 @@ class JobDeclaration:
         return divergences_of(self.spark, analyzed, IS_CLOCK, nullable)
 
     def refuse_others(self, own: int) -> None:
-        """Stop the queries that the job has started beside its own.
+        """Stop the queries that the job has started in addition to its own queries.
 
         Raises:
-            BadInput: There are some.
+            BadInput: The job has started additional queries.
         """
         active = [query for query in self.spark.streams.active if query.id not in self.before]
         ids = {query.id for query in [*active, *self.queries]}
@@ -212,6 +212,6 @@ class JobDeclaration:
             for query in active:
                 query.stop()
             job = self.job
-            remedy = "give each a Sink of its own" if isinstance(job, Sink) else "return its DataFrame, or give a Sink"
+            remedy = "give a Sink for each query" if isinstance(job, Sink) else "return its DataFrame, or give a Sink"
             started = "a query" if len(ids) == 1 else f"{len(ids)} queries"
-            raise BadInput(f"{name_of(job)} started {started}, of which the check would see {own or 'none'}: {remedy}")
+            raise BadInput(f"{name_of(job)} started {started}, and the check would see {own or 'none'}: {remedy}")

@@ -1,4 +1,4 @@
-"""The query of a job that returns its result: fed batch by batch, with the rows that it emits kept."""
+"""The query of a job that returns its result; the query keeps the emitted rows of each micro-batch."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 WrittenRows: TypeAlias = tuple[list[list[Row]], Sequence[Sequence[Row]]]
-"""The rows of each batch, of a sink one list of the end; and the rows of each micro-batch, of a sink none."""
+"""The rows of each batch, for a sink one list at the end; and the rows of each micro-batch, for a sink none."""
 
 
 class JobQuery(PreparedQuery):
     """A job's query over batches.
 
     Attributes:
-        runnable: The job, and what its queries need.
-        until_stop: What an earlier version of the job needs to run until the first stop.
-        first_stop: The batch after which the query stops first.
-        declaration: The job, which is declared when the query is started.
-        deaths: The planned crashes, and those that have happened.
+        runnable: The job, with its inputs and tables.
+        until_stop: The data with which an earlier version of the job runs until the first stop.
+        first_stop: The batch after which the query first stops.
+        declaration: The declaration of the job, for each start of the query.
+        deaths: The planned crashes, and the crashes that have happened.
         times: The times of the micro-batches.
         tables: The rows of each micro-batch.
-        triggers: The triggers that a sink has asked for, and that the check replaces.
-        ahead: Whether the watermark went beyond the clock.
-        repartitioned: The number of the micro-batch in which Spark has repartitioned the state; -1: of none.
-        follows_clock: Whether the watermark follows the clock by one delay.
+        triggers: The triggers that a sink sets and the check replaces.
+        ahead: Whether the watermark was ahead of the clock.
+        repartitioned: The number of the micro-batch in which Spark repartitioned the state; -1: none.
+        follows_clock: Whether the watermark follows the clock with a single delay.
     """
 
     refused = REFUSED
     deaths: JobDeaths
 
     def __init__(self, runnable: RunnableJob, spark: SparkSession, folder: Path, feed: Feed) -> None:
-        # A smaller history ends before stops that it was found with: a job has nothing to do after them.
+        # A shrunk history may end before some of its stops, after which a job would have nothing to do.
         self.first_stop = min(feed.run.stop_after, default=0)
         stops = tuple(stop for stop in dict.fromkeys(feed.run.stop_after) if stop < len(feed.batches) - 1)
         run = replace(feed.run, stop_after=stops)
@@ -70,27 +70,28 @@ class JobQuery(PreparedQuery):
         self.ahead, self.repartitioned, self.follows_clock = False, -1, True
 
     def schema_of(self, schema: pa.Schema, path: Path) -> StructType:
-        """Return Spark's schema for the schema of an input, which takes 0.1 s, and is the same for all queries."""
+        """Return Spark's schema for an input's schema; all queries share it, because the conversion takes 0.1 s."""
         text, known = f"{dict(self.run.settings)} {schema}", self.runnable.schemas
         if text not in known:
             known[text] = super().schema_of(schema, path)
         return known[text]
 
     def reader(self, name: str) -> DataStreamReader:
-        """Return the reader of an input's stream; as `JobDeclaration.named`."""
+        """Return the reader of an input's stream, from `JobDeclaration.named`."""
         return self.declaration.named(super().reader(name), name)
 
     def place(self, batch_id: int) -> tuple[int, bool]:
-        """Return the batch of a micro-batch; under another trigger than the default the last batch alone has two.
+        """Return the batch of a micro-batch; with a trigger other than the default, only the last batch has two
+        micro-batches.
 
-        The micro-batch of a repartition is none of the job's.
+        The micro-batch of a repartition runs no batch.
         """
         batch, rest = divmod(batch_id - (0 <= self.repartitioned < batch_id), self.steps)
         last = len(self.batches) - 1
         return min(batch, last), not rest and batch <= last
 
     def start(self) -> StreamingQuery:
-        """Declare the query and start it, at the times of its clock; as `PreparedQuery.start`.
+        """Declare and start the query, at the processing times of its clock.
 
         Raises:
             BadInput: The job breaks the contract, or Spark refuses its query.
@@ -100,7 +101,7 @@ class JobQuery(PreparedQuery):
             return self.started()
 
     def started(self) -> StreamingQuery:
-        """Declare the query and start it."""
+        """Declare and start the query."""
         result, _ = self.declaration.result()
         writer = result.writeStream.foreachBatch(self.dying(self.keep)).outputMode(self.declaration.mode)
         writer = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True)
@@ -108,26 +109,26 @@ class JobQuery(PreparedQuery):
             return writer.start()
 
     def keep(self, rows: DataFrame, batch_id: int) -> None:
-        """Keep the rows of a micro-batch."""
+        """Store the rows of a micro-batch."""
         self.tables[batch_id] = arrow_table_of(rows)
 
     def drained(self) -> bool:
         """Run the available batches; as `PreparedQuery.drained`.
 
         Raises:
-            StreamproofError: The query failed, or took longer than it may.
+            StreamproofError: The query failed, or exceeded its time limit.
         """
         if self.deaths.planned or self.deaths.happened:
             name, died = name_of(self.declaration.job), len(self.deaths.happened)
             doing(f"{name}: testing recovery: {died} crashes so far")
         try:
             return super().drained()
-        except TookTooLong:  # its function has the lock for as long as it doesn't return
+        except TookTooLong:  # the job's function holds the lock until it returns
             PATCHING.give_up()
             raise
 
     def stop(self, query: StreamingQuery) -> None:
-        """Stop the query, and note its progress."""
+        """Stop the query, and record its progress."""
         super().stop(query)
         if self.deaths.lost_state >= 0:
             undo_state(self.checkpoint, self.deaths.lost_state)
@@ -141,18 +142,18 @@ class JobQuery(PreparedQuery):
             run_all: Runs all batches.
 
         Raises:
-            BadInput: The batches have run at other times than they were to run at.
+            BadInput: The batches ran at other times than the check had set.
             StreamproofError: The watermark hasn't followed the clock.
         """
         run_all()
         self.times.refuse_others(self.spark.version)
         self.ahead = self.is_ahead()
         if self.ahead:
-            return [[] for _ in self.batches], []  # its rows may have times that Python hasn't
+            return [[] for _ in self.batches], []  # the rows may have times beyond Python's range
         return self.rows()
 
     def is_ahead(self) -> bool:
-        """Return whether the watermark went beyond the clock; as `Times.is_ahead`."""
+        """Return whether the watermark was ahead of the clock; as `Times.is_ahead`."""
         delays_us = self.declaration.delays_us
         if not (self.follows_clock and self.times.clock and delays_us):
             return False

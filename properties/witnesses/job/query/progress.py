@@ -22,7 +22,7 @@ class Committed:
     """The micro-batches that a query has committed.
 
     Attributes:
-        last: The progress of the last micro-batch; None: no commit.
+        last: The progress of the last micro-batch (None: no commit).
         number: The number of the last micro-batch with state; -1: none.
         stateful: Whether the query has state.
         state_rows: The number of state rows after the last micro-batch.
@@ -53,7 +53,7 @@ class Committed:
             progress: The progress of each micro-batch.
             has_other_times: Returns whether a micro-batch's least event time differs from the least time of its input
                 rows.
-            time_ms: Returns the processing time that the check has set for a micro-batch; None: the machine's time.
+            time_ms: Returns the processing time that the check has set for a micro-batch (None: the machine's time).
         """
         for said in progress:
             self.last = said
@@ -74,7 +74,7 @@ class Committed:
 
     @property
     def watermark(self) -> str | None:
-        """The watermark of the last micro-batch, as Spark formats it; None: no watermark."""
+        """The watermark of the last micro-batch, as Spark formats it (None: no watermark)."""
         return None if self.last is None else self.last.get("eventTime", {}).get("watermark")
 
 

@@ -45,8 +45,8 @@ class RunnableJob:
         job: The job.
         sources: The job's inputs.
         static: The static tables, which the job's further parameters receive, by name.
-        earlier: The earlier version of the job, whose checkpoint the job continues after a stop; None: no earlier
-            version.
+        earlier: The earlier version of the job, whose checkpoint the job continues after a stop (None: no earlier
+            version).
         memory: The values that sinks' code keeps in this process; each start of a query gets the values of the first
             start.
         plans: The plans of the job's queries, by output mode and text.
@@ -67,8 +67,8 @@ class RunnableJob:
         return [frame_of_arrow(spark, table, folder / f"static {number}.parquet") for number, table in tables]
 
     def derived_time(self, plan: Plan) -> str | None:
-        """Return the watermark's column that the job derives although its input has the event time; None: no such
-        column.
+        """Return the watermark's column that the job derives although its input has the event time (None: no such
+        column).
         """
         derived = [time.name for time in plan.event_times if time.given is None]
         to_derive = [source for source in self.sources if source.wire_time is None]
@@ -154,9 +154,9 @@ class Earlier:
         job: The earlier job.
         mode: The output mode of the earlier job.
         settings: The session settings of the earlier job, in place of the job's settings.
-        on: The PySpark that runs the earlier job; None: this process's PySpark.
-        repartition: The number of partitions to which Spark changes the state between the two versions; None: no
-            change.
+        on: The PySpark that runs the earlier job (None: this process's PySpark).
+        repartition: The number of partitions to which Spark changes the state between the two versions (None: no
+            change).
     """
 
     job: JobOrSink

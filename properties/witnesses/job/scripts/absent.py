@@ -98,7 +98,7 @@ class Absent:
 
     Args:
         name: The full name of the attribute.
-        skip: Called with the name of each call that does nothing; None: all calls are refused.
+        skip: Called with the name of each call that does nothing (None: all calls are refused).
     """
 
     def __init__(self, name: str, skip: Callable[[str], None] | None = None) -> None:
@@ -196,14 +196,14 @@ class _Maker(Loader):
 
 
 def stand_in(name: str, skip: Callable[[str], None] | None) -> ModuleSpec | None:
-    """Return the spec of a stand-in for the module that is imported now; None: no stand-in applies.
+    """Return the spec of a stand-in for the module that is imported now (None: no stand-in applies).
 
     No stand-in applies if the code handles the missing package, as by `except ImportError`, or if a library imports a
     package that isn't well known.
 
     Args:
         name: The module's full name.
-        skip: Called with the name of each ignored call that writes; None: all calls are refused.
+        skip: Called with the name of each ignored call that writes (None: all calls are refused).
     """
     package = name.partition(".")[0]
     known = sys.modules.get(package)

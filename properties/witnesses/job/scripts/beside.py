@@ -41,7 +41,7 @@ def folders_of(file: str) -> list[Path]:
 
 
 def package_of(path: Path, text: str) -> str | None:
-    """Return the package of a script's relative imports; None: the script has no relative imports.
+    """Return the package of a script's relative imports (None: the script has no relative imports).
 
     If the folders are packages, the name is as in `python -m shop.jobs.visits`; in other folders, the longest relative
     import determines the name.
@@ -65,14 +65,14 @@ class Finder(MetaPathFinder):
 
     Args:
         folders: The folders.
-        skip: Called with the name of each ignored call of a stand-in that writes; None: all calls are refused.
+        skip: Called with the name of each ignored call of a stand-in that writes (None: all calls are refused).
     """
 
     def __init__(self, folders: Sequence[Path], skip: Callable[[str], None] | None) -> None:
         self.folders, self.skip = folders, skip
 
     def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return the spec of a module; None: this finder doesn't load the module."""
+        """Return the spec of a module (None: this finder doesn't load the module)."""
         if "." not in fullname:
             for folder in self.folders:
                 found = PathFinder.find_spec(fullname, [str(folder)])
@@ -148,7 +148,7 @@ def files(
     Args:
         file: The script's file.
         wrote: Called with the path of each file opened for writing.
-        instead_of: Returns the path to open in place of a path; None: the path itself.
+        instead_of: Returns the path to open in place of a path (None: the path itself).
     """
     thread, folders, own_open, own_stat = threading.get_ident(), folders_of(file), io.open, os.stat
 

@@ -64,7 +64,7 @@ class ScriptSource:
         args: The command-line arguments.
         env: The environment variables.
         names: The additional global names of the script.
-        text: The script's text in place of the file; None: the file's text.
+        text: The script's text in place of the file (None: the file's text).
         widgets: The values of a notebook's widgets.
         targets: The replacements of the script's targets: paths in the run's folder, or URLs for JDBC.
         remedies: The wording of the remedies in errors.
@@ -119,7 +119,7 @@ class Lift:
         inputs: The frames for the streaming reads.
         tables: The frames for the batch reads.
         folder: The run's folder.
-        asked: The index of the query to start with its own sink; None: no query starts, and nothing is written.
+        asked: The index of the query to start with its own sink (None: no query starts, and nothing is written).
         writes: The queries that the script has started.
         settings: The session settings that the script asks for.
         notes: The script's actions that the check leaves out, each with its line.
@@ -130,8 +130,8 @@ class Lift:
         answering: The names of the views that still refer to the given tables.
         query: The started query.
         error: The first error that the run raised in the script, which the script may have caught.
-        unfinished: The error that ended the script before all of its queries had started; None: no such error.
-        raised: The exception that ended the script; None: the script ended normally.
+        unfinished: The error that ended the script before all of its queries had started (None: no such error).
+        raised: The exception that ended the script (None: the script ended normally).
         failed: The last exception in another file of the script, with that file, and the line if the file isn't Python.
         seconds: The time limit of the script (s).
         change: Changes a setting of the session.
@@ -253,7 +253,7 @@ class Lift:
         return [write for write, names in named if chosen & {*map(str.casefold, names)}]
 
     def of_dataset(self, read: Read, dataset: str) -> DataFrame | None:
-        """Return a pipeline dataset's rows for a flow that streams from it; None: an input provides the rows.
+        """Return a pipeline dataset's rows for a flow that streams from it (None: an input provides the rows).
 
         Raises:
             BadInput: The dataset has no flow, or one of its flows has state, so its output depends on more than single
@@ -311,14 +311,14 @@ class Lift:
             raise self.refuse(error.message) from None
 
     def table(self, read: Read) -> DataFrame | None:
-        """Return the rows for a batch read; None: the read has no rows."""
+        """Return the rows for a batch read (None: the read has no rows)."""
         for name, frame in self.tables.answer(read, in_order=False).items():
             return as_declared(frame, read, name, self.source.where, cast=True)
         dataset = self.pipeline.dataset_of(read.target)
         return self.pipeline.rows(dataset) if dataset is not None and self.pipeline.kinds[dataset] == VIEW else None
 
     def schema_of(self, read: Read) -> DataFrame | None:
-        """Return an empty frame with the columns of the input or query that a batch read names; None: no match."""
+        """Return an empty frame with the columns of the input or query that a batch read names (None: no match)."""
         if writes := self.writers_of(read):
             return self._without_rows(read, union([write.frame for write in writes]))
         for name in read.chosen(self.inputs.frames):
@@ -339,7 +339,7 @@ class Lift:
             sys.path.insert(1, folder)
 
     def batch(self, read: Read | None, original: Callable[[], DataFrame]) -> DataFrame:
-        """Read a source without a given table, as the script would; None: a part of the source is missing."""
+        """Read a source without a given table, as the script would (None: a part of the source is missing)."""
         try:
             return original()
         except Exception as error:
@@ -461,7 +461,7 @@ class Lift:
                 )
 
     def instead_of(self, target: str | None) -> str | None:
-        """Return the replacement of the script's target in the run; None: the target has no replacement."""
+        """Return the replacement of the script's target in the run (None: the target has no replacement)."""
         if target is None or self.asked is None:
             return None
         for own, other in self.source.targets.items():

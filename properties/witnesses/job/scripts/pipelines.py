@@ -107,10 +107,10 @@ class Pipeline:
             self.flows.append(Flow(one.name, one.target, make, file, one.line))
 
     def dataset_of(self, table: str | None) -> str | None:
-        """Return the dataset that a table's name refers to, with or without its database; None: no dataset.
+        """Return the dataset that a table's name refers to, with or without its database (None: no dataset).
 
         Args:
-            table: The name; None: the read source has no name.
+            table: The name (None: the read source has no name).
         """
         asked = (table or "").replace("`", "").casefold()
         last = asked.rpartition(".")[2]
@@ -145,7 +145,7 @@ class Pipeline:
             return flow.make()
 
     def rows(self, name: str) -> DataFrame | None:
-        """Return the union of the rows of a dataset's flows; None: the dataset has no flow."""
+        """Return the union of the rows of a dataset's flows (None: the dataset has no flow)."""
         frames = self.made(name)
         if not frames:
             return None

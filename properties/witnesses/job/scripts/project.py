@@ -11,5 +11,5 @@ SUFFIXES = (".yml", ".yaml", ".sql")
 
 
 def project_of(folder: Path) -> Path | None:
-    """Return the specification file of a folder's project; None: the folder contains no project."""
+    """Return the specification file of a folder's project (None: the folder contains no project)."""
     return next((folder / name for name in SPECIFICATIONS if (folder / name).is_file()), None)

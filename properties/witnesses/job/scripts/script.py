@@ -40,8 +40,8 @@ class Findings:
 
     Attributes:
         tables: The tables of its batch reads, in the order of their frames.
-        mode: The output mode of the checked query; None: the script sets no mode.
-        index: The index of the checked query in the order of starts; None: no run has determined it.
+        mode: The output mode of the checked query (None: the script sets no mode).
+        index: The index of the checked query in the order of starts (None: no run has determined it).
         settings: The session settings that the script asks for.
         notes: The script's actions that the check leaves out.
         last: The last run; its views and settings are restored before the next run.
@@ -170,7 +170,7 @@ class Script:
 
     @functools.cached_property
     def code(self) -> Any:
-        """The function, or the compiled code of the file; None: the file isn't Python."""
+        """The function, or the compiled code of the file (None: the file isn't Python)."""
         if callable(self.source):
             return self.source
         try:

@@ -81,7 +81,7 @@ class ReadTable:
         end: The index after the name's last character.
         aliased: Whether the statement defines an alias for the table.
         streams: Whether the statement reads the table as a stream.
-        watermark: The WATERMARK clause after the table, up to its `end`; None: no clause.
+        watermark: The WATERMARK clause after the table, up to its `end` (None: no clause).
     """
 
     name: str
@@ -113,7 +113,7 @@ def without_streams(statement: str) -> tuple[str, frozenset[int]]:
 
 
 def streamed_call(statement: str) -> str | None:
-    """Return the function that a statement reads as a stream, as in `STREAM read_files(…)`; None: no function."""
+    """Return the function that a statement reads as a stream, as in `STREAM read_files(…)` (None: no function)."""
     calls = (found["call"] for found in _CALL.finditer(statement) if found["literal"] is None)
     return next(calls, None)
 
@@ -138,7 +138,7 @@ def relations_of(spark: Any, statement: str) -> list[ReadTable]:
 
 
 def _parsed(spark: Any, statement: str) -> Any:
-    """Return a statement as Spark parses it; None: a syntax error."""
+    """Return a statement as Spark parses it (None: a syntax error)."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -149,7 +149,7 @@ def _parsed(spark: Any, statement: str) -> Any:
 
 
 def table_made(spark: Any, statement: str) -> tuple[str, StructType] | None:
-    """Return the name and columns of the table that a statement creates; None: no table, or no column list.
+    """Return the name and columns of the table that a statement creates (None: no table, or no column list).
 
     Args:
         spark: A session in this process.
@@ -214,7 +214,7 @@ def _relations(
 
 
 def _watermark(node: Any) -> SqlWatermark | None:
-    """Return the watermark of a node of Spark's parser; None: the end of the clause is unknown."""
+    """Return the watermark of a node of Spark's parser (None: the end of the clause is unknown)."""
     time, stop = node.eventTimeColExpr(), node.origin().stopIndex()
     if not stop.isDefined():
         return None
@@ -275,11 +275,11 @@ class Declaration:
     Attributes:
         text: The statement.
         line: The line of the file at which the statement starts.
-        kind: The dataset's kind, by the name of PySpark's class; None: the statement declares no dataset.
+        kind: The dataset's kind, by the name of PySpark's class (None: the statement declares no dataset).
         name: The name of the flow.
         target: The name of the dataset.
-        query: The query that defines the dataset's rows; None: no query.
-        setting: The name and value of a setting; None: no setting.
+        query: The query that defines the dataset's rows (None: no query).
+        setting: The name and value of a setting (None: no setting).
     """
 
     text: str

@@ -22,7 +22,7 @@ class Write:
 
     Attributes:
         frame: The written DataFrame.
-        mode: The output mode; None: the script sets no mode, so Spark appends.
+        mode: The output mode (None: the script sets no mode, so Spark appends).
         name: The query's name; empty without a name.
         format: The sink's format; empty if the script sets none.
         function: The function of `foreachBatch`, if any.

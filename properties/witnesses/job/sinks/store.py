@@ -20,7 +20,7 @@ class SinkStore(ABC):
     """A kind of store, and its result columns.
 
     Attributes:
-        schema: The types of columns that the store keeps as other types; None: no such columns.
+        schema: The types of columns that the store keeps as other types (None: no such columns).
         without: Columns outside the result.
         name: The sink's name in messages, such as `Sink.json`.
         file: The name of the target in the query's folder.

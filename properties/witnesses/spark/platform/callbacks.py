@@ -47,6 +47,6 @@ class Callbacks:
         """Close the connections; a query whose function is still running fails, and can be stopped."""
         while self._threads:
             connection, _ = self._threads.popitem()
-            # Its own thread waits for the query, and closes the connection at its end.
+            # The connection's own thread waits for the query, and would close the connection only at the query's end.
             with contextlib.suppress(OSError, AttributeError):
                 connection.socket.shutdown(socket.SHUT_RDWR)

@@ -109,7 +109,7 @@ def worker_python() -> str:
 
 
 def shared_folder(named: Path | None) -> Path | None:
-    """Return the folder that all workers share: the named folder, or the environment's; None for a local folder.
+    """Return the folder that all workers share: the named folder, or the environment's (None for a local folder).
 
     Raises:
         BadInput: The named folder isn't a writable folder of this machine.

@@ -1,8 +1,8 @@
 """Lets a job see only Spark Connect, while the check uses the JVM of its server, a child of this process.
 
-It is requested as in PySpark, by SPARK_REMOTE=local or local[2]. A frame crosses as a global temporary view. The check
-creates the view of an input, and the client reads it. The client creates the view of a result, which so goes over gRPC
-to the server's planner, and the check reads it.
+A user requests Connect as in PySpark, with SPARK_REMOTE=local or local[2]. A frame crosses as a global temporary view.
+The check creates the view of an input, and the client reads it. The client creates the view of a result, whose plan so
+goes over gRPC to the server, and the check reads the view.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def is_asked() -> bool:
 
 
 def master() -> str | None:
-    """Return the master of the server that SPARK_REMOTE requests, such as `local[2]`; None if it requests none."""
+    """Return the master of the server that SPARK_REMOTE requests, such as `local[2]` (None if it requests none)."""
     return _hidden.get(REMOTE, os.environ.get(REMOTE))
 
 
@@ -64,7 +64,7 @@ def begin() -> None:
 
 
 def require() -> None:
-    """Make sure that jobs can run over Connect.
+    """Check that jobs can run over Connect.
 
     Raises:
         BadInput: The server is in another process, or this PySpark contains no server.
@@ -109,7 +109,7 @@ def _as_client() -> Iterator[None]:
     """Let PySpark's functions create the columns of Connect, and send a job's modules with its functions.
 
     A function for `foreachBatch` may begin in another thread before the function that starts its query has returned. So
-    the first one to enter changes this process, and the last one to leave restores it.
+    the first thread that enters changes this process, and the last thread that leaves restores it.
     """
     global _clients
     with _CHANGING:
@@ -188,7 +188,9 @@ class Crossing:
     views: list[str] = field(default_factory=list)
 
     def to_job(self, given: Any) -> Any:
-        """Return the job's frame for a check's frame, and its session for the check's; other values unchanged."""
+        """Return the job's frame for a check's frame, and the job's session for the check's session; other values
+        unchanged.
+        """
         from pyspark.sql.classic.dataframe import DataFrame
         from pyspark.sql.session import SparkSession
 

@@ -43,7 +43,7 @@ _LOG = logging.getLogger("streamproof")
 
 def quicken(session: Any) -> None:
     """Make Hadoop fast in a local session's JVM; a step that another Spark's Hadoop refuses is skipped."""
-    # Loading a file system loads defaults, and with them all settings and origins again, so they are removed last.
+    # Loading a file system also loads Hadoop's defaults and origins again, so remove them last.
     steps: list[Callable[[Any], None]] = [set_permissions_in_java] if os.name == "posix" else []
     for step in [*steps, forget_defaults, forget_origins]:
         try:
@@ -78,7 +78,7 @@ def forget_defaults(session: Any) -> None:
 
 
 def forget_origins(session: Any) -> None:
-    """Remove the names of the files that set them from Hadoop's settings; the settings stay."""
+    """Remove the origins of Hadoop's settings, which are the names of the files that set them."""
     # Python would clear the existing map key by key.
     _field(session, "updatingResource").set(_loaded(session), session._jvm.java.util.concurrent.ConcurrentHashMap())
 

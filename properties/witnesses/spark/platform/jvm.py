@@ -1,7 +1,6 @@
 """Spark's JVM: it ends with this process in any case, and can be ended at once.
 
-With PySpark's own start the JVM must notice the end of its standard input; a JVM that is still starting does so late or
-never.
+A JVM that PySpark starts must itself notice the end of its standard input; while it starts, it notices late or never.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def launch(conf: Any, log: BinaryIO, options: Sequence[str] = ()) -> Any:
 
 
 def end(seconds: float = _STOP_SECONDS) -> None:
-    """End the launched JVM, and wait for its end; it is killed if it doesn't end by itself in time."""
+    """End the launched JVM, and wait for its end; kill a JVM that doesn't end in time."""
     process = _process
     if process is None or process.poll() is not None:
         return
@@ -76,7 +75,7 @@ def end(seconds: float = _STOP_SECONDS) -> None:
 
 
 def ended_by() -> str | None:
-    """Return the name of the signal that ended the launched JVM; None if no signal did."""
+    """Return the name of the signal that ended the launched JVM (None if no signal did)."""
     code = None if _process is None else _process.poll()
     return signal.Signals(-code).name if code is not None and code < 0 else None
 
@@ -123,7 +122,8 @@ def _listening(process: subprocess.Popen[bytes], connection: Path) -> tuple[int,
 
     while not connection.is_file():
         if process.poll() is not None:
-            raise PySparkRuntimeError(None, "JAVA_GATEWAY_EXITED", {})  # by position, because 4.0 renamed both
+            # by position, because PySpark 4.0 renamed both parameters
+            raise PySparkRuntimeError(None, "JAVA_GATEWAY_EXITED", {})
         time.sleep(0.05)
     with connection.open("rb") as file:
         return read_int(file), UTF8Deserializer().loads(file)

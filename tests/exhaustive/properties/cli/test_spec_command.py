@@ -358,7 +358,7 @@ def test_nothing_is_drawn_without_a_counterexample(clock: Path, command: Command
         (["check", "Clock", "--config", "Clock.cfg"], "--config goes with a .tla file of your own"),
         (["check", "--config", "Clock.cfg"], "--config is for a .tla file of your own: name the file"),
         (["check", "Clock", "--no-deadlock"], "--no-deadlock goes with a .tla file of your own"),
-        (["check", "Clock.cfg"], "name the .tla file, and this one with --config"),
+        (["check", "Clock.cfg"], "name the .tla file, and name this configuration with --config"),
         (["check", "Nowhere.tla"], "Nowhere.tla: no such file"),
         (["check", "Clock.tla", "--config", "Nowhere.cfg"], "Nowhere.cfg: no such file: name one with --config"),
         (["replay", "Clock"], "the behaviours of Clock can't be replayed"),

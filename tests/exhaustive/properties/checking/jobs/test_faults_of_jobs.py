@@ -330,12 +330,12 @@ ON_SPARK = [
     Case(
         "a sink starts two queries",
         sunk(starts_two),
-        r"starts_two \(.+\) started 2 queries, of which the check would see 1: .+",
+        r"starts_two \(.+\) started 2 queries, and the check would see 1: .+",
     ),
     Case(
         "a sink starts two queries in turn",
         sunk(starts_two_in_turn),
-        r"starts_two_in_turn \(.+\) started 2 queries, of which the check would see 1: .+",
+        r"starts_two_in_turn \(.+\) started 2 queries, and the check would see 1: .+",
     ),
     Case(
         "a sink without a folder",

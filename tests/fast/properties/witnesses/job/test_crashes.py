@@ -329,7 +329,7 @@ def taking_up(plan: Plan, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Any:
 
 def test_a_plan_that_goes_by_a_time_that_the_check_does_not_know_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     by_timers = Plan(frozenset({"Project"}), by_processing_time=True)
-    with pytest.raises(BadInput, match=r"^write .* has timeouts or timers of processing time: say in"):
+    with pytest.raises(BadInput, match=r"^write .* has timeouts or timers of processing time: give"):
         taking_up(by_timers, monkeypatch).take_up(None, Watermarks())
     taking_up(by_timers, monkeypatch, processing_time=True).take_up(None, Watermarks())
     for given, is_taken in (("at", True), ("other", False)):
@@ -354,9 +354,9 @@ def test_a_plan_that_goes_by_a_time_that_the_check_does_not_know_is_refused(monk
         ("0", "", 0, ""),
         ("01", "1", 1, ""),
         ("0", "1", 1, ""),
-        ("1", "", 0, "started a query, of which the check would see none: return its DataFrame"),
-        ("", "1", 0, "started a query, of which the check would see none"),
-        ("012", "3", 1, "started 3 queries, of which the check would see 1"),
+        ("1", "", 0, "started a query, and the check would see none: return its DataFrame"),
+        ("", "1", 0, "started a query, and the check would see none"),
+        ("012", "3", 1, "started 3 queries, and the check would see 1"),
     ],
 )
 def test_queries_that_a_job_starts_beside_its_own_are_stopped_and_refused(

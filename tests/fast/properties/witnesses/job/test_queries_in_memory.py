@@ -176,7 +176,7 @@ def test_queries_that_a_job_starts_itself_are_refused(session: Session) -> None:
         first_of_users(clicks).writeStream.format("noop").start()
         return clicks
 
-    with pytest.raises(BadInput, match=r"starting .* started a query, of which the check would see none: return its"):
+    with pytest.raises(BadInput, match=r"starting .* started a query, and the check would see none: return its"):
         ran(starting)
     assert not any(query.is_active for query in session.started)
 
@@ -386,7 +386,7 @@ def test_a_sink_that_keeps_its_checkpoint_elsewhere_or_starts_another_query_is_r
             query = writer.start()
         return query
 
-    for start, said in ((elsewhere, "keeps its checkpoint in"), (two, "2 queries, of which the check would see 1")):
+    for start, said in ((elsewhere, "keeps its checkpoint in"), (two, "2 queries, and the check would see 1")):
         with pytest.raises(BadInput, match=said):
             ran(Sink(start, read_lines))
         assert not any(query.is_active for query in session.started)

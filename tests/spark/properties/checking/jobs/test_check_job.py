@@ -95,7 +95,7 @@ def starts_a_query(clicks: DataFrame) -> DataFrame:
             "the result has the columns user, cents, and not 'amount'; expected are user, amount: let the job call",
         ),
         (lambda clicks: clicks.groupBy("user").count(), "Spark refuses the job's query: .*watermark"),
-        (starts_a_query, "started a query, of which the check would see none: return its DataFrame, or give a Sink"),
+        (starts_a_query, "started a query, and the check would see none: return its DataFrame, or give a Sink"),
     ],
 )
 def test_a_job_that_breaks_the_contract_is_one_clear_message(job: Any, message: str) -> None:
