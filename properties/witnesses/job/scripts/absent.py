@@ -137,16 +137,16 @@ class Absent:
         """End a block whose calls do nothing."""
 
 
-class Unknown(Absent):
+class UnknownName(Absent):
     """Stands in for an attribute of a package that isn't well known: each use is refused, but a mention.
 
     A call in code that a check doesn't run, such as a function for `foreachBatch`, does no harm.
     """
 
-    def __getattr__(self, name: str) -> Unknown:
+    def __getattr__(self, name: str) -> UnknownName:
         if name.startswith("__"):
             raise AttributeError(name)
-        return Unknown(f"{self._name}.{name}")
+        return UnknownName(f"{self._name}.{name}")
 
     def _refuse(self, *_: object) -> Any:
         package = self._name.partition(".")[0]
@@ -175,7 +175,7 @@ class AbsentModule(ModuleType):
             if name == "__all__":  # `from … import *` could import any name
                 raise ModuleNotFoundError(f"No module named {package!r}", name=package)
             if not name.startswith("__"):
-                return Unknown(f"{self.__name__}.{name}")
+                return UnknownName(f"{self.__name__}.{name}")
         if name == "__all__" and self.__name__ in NAMES:
             return [*NAMES[self.__name__]]
         if name.startswith("__"):

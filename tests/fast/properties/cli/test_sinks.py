@@ -119,7 +119,7 @@ def test_a_command_goes_on_with_the_cells_that_its_file_lacks(
     done.clear()
     said = sinks("overwrite", "--fault", "zombie", "--fault", "two-queries", "--json", file)
     assert done == ["overwrite two-queries"]
-    assert "2 of 2 cells were played, 1 by hand and by a real death" in said.out
+    assert "2 of 2 cells were played, 1 of them with a simulated and a real fault" in said.out
     cells = {(cell["sink"], cell["fault"]): [*cell["ways"]] for cell in json.loads(file.read_text())["cells"]}
     assert [*cells.items()] == [
         (("append", "zombie"), ["by hand"]),

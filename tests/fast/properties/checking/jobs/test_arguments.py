@@ -195,7 +195,7 @@ def test_names_in_a_message_steer_no_terminal(monkeypatch: pytest.MonkeyPatch) -
         BadInput, match=r"^input a\\x1b\[31m\\u202e\\x9b: there is no column 'k\\x1b', named as its key"
     ):
         check_job(job, Input("at timestamp", key="k\x1b", name=hostile), expect=job)
-    with pytest.raises(BadInput, match=r"the static table a\\x1b\[31m\\u202e\\x9b: int came"):
+    with pytest.raises(BadInput, match=r"the static table a\\x1b\[31m\\u202e\\x9b: expected rows, and got int"):
         check_job(job, CLICKS, expect=job, static={hostile: 5})
 
     def inconclusive(*arguments: Any) -> None:

@@ -94,7 +94,7 @@ def starts_a_query(clicks: DataFrame) -> DataFrame:
             renamed,
             "the result has the columns user, cents, and not 'amount'; expected are user, amount: let the job call",
         ),
-        (lambda clicks: clicks.groupBy("user").count(), "Spark refuses the job's query: .*watermark"),
+        (lambda clicks: clicks.groupBy("user").count(), "Spark refuses the job's query: .*group or join by its column"),
         (starts_a_query, "started a query, and the check would see none: return its DataFrame, or give a Sink"),
     ],
 )
