@@ -196,8 +196,8 @@ class PySparkProcess:
                 pickle.dump((modules, content), self.connection)
                 self.connection.flush()
                 answered, raised = loaded(pickle.load(self.connection))
-        except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
-            if isinstance(error, ValueError) and not self.connection.closed:  # another thread's `end` closes it
+        except (EOFError, OSError, ValueError, pickle.UnpicklingError) as broken:
+            if isinstance(broken, ValueError) and not self.connection.closed:  # another thread's `end` closes it
                 raise
             lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
             said = visible(lines[-1]) if lines else f"it ended with {self.process.poll()}"
