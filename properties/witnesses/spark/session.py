@@ -405,7 +405,7 @@ def why_jvm_died(error: Exception | None = None) -> str | None:
     except subprocess.TimeoutExpired:
         return None
     if code == -signal.SIGKILL:
-        how = "it was killed (SIGKILL), as the system does without free memory: provide more, or run fewer histories"
+        how = "it was killed (SIGKILL), as the system does when memory runs out: free memory, or run fewer histories"
     elif code < 0:
         how = f"it was ended by {signal.Signals(-code).name}: look for the sender of the signal, or for a crash of Java"
     else:
