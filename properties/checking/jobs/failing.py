@@ -55,15 +55,10 @@ def _with_fewer_rows(found: JobHistory) -> Iterator[JobHistory]:
     for record in found.unreadable[:TRIED]:
         yield JobHistory(((),), unreadable=(record._replace(batch=0),))
         yield replace(found.silent, unreadable=(record,))
-    for number, arrival in enumerate(found.arrivals[:TRIED]):
+    placed = [(number, arrival) for number, batch in enumerate(found.batches) for arrival in batch]
+    for number, arrival in placed[:TRIED]:
         yield JobHistory(((arrival,),))
-        yield _with_one_row(found, number)
+        batches = [(arrival,) if at == number else () for at in range(len(found.batches))]
+        yield replace(found.with_batches(batches), unreadable=())
     if (used := found.used) < len(found.batches):
         yield found.first(used)
-
-
-def _with_one_row(history: JobHistory, number: int) -> JobHistory:
-    kept = history.arrivals[number]
-    batch = next(at for at, rows in enumerate(history.batches) if any(row is kept for row in rows))
-    batches = [(kept,) if at == batch else () for at in range(len(history.batches))]
-    return replace(history.with_batches(batches), unreadable=())

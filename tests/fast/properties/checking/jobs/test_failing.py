@@ -126,3 +126,13 @@ def test_a_variation_is_narrowed_by_the_parts_that_its_own_part_s_query_has_show
     assert narrowed_to("b", "d", "h", "m") == "h"  # so many parts are tried
     assert narrowed_to("c", "d") == "whole"
     assert narrowed_to("b", "f", seconds=-1) == "b"  # the first parts are tried in any case
+
+
+def test_a_row_that_comes_again_is_tried_in_each_of_its_batches() -> None:
+    again = Arrival("n", {"n": 5})
+    drawn = JobHistory(((again,), (again,)), (0, 0))
+
+    def fails(histories: Sequence[JobHistory]) -> bool:
+        return any(len(one.batches) == 2 and one.batches[1] for one in histories)
+
+    assert failing_history([drawn], fails) == replace(drawn, batches=((), (again,)))
