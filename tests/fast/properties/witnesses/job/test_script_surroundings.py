@@ -262,3 +262,12 @@ def test_a_module_that_a_script_imported_from_elsewhere_is_imported_anew_and_a_t
     assert again is not by_script
     assert same is by_test is own.seen
     assert sys.modules.pop("far_of_tests") is own
+
+
+def test_the_folder_above_in_which_a_module_was_found_is_the_second_that_is_searched(run: Run, tmp_path: Path) -> None:
+    write(tmp_path, jobs__main="import of_the_folder_above as it\nHOUR = it.HOUR", of_the_folder_above="HOUR = 60\n")
+    for _ in range(2):
+        assert run("jobs/main.py")["HOUR"] == 60
+        sys.path.remove(str(tmp_path / "jobs"))
+    assert sys.path.count(str(tmp_path)) == 1
+    assert sys.path.index(str(tmp_path)) <= 1
