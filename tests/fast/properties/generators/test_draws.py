@@ -8,10 +8,10 @@ import pytest
 from history_strategies import declarations
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from streamproof.properties.generators.cohorts import clock_schedule
+from streamproof.properties.generators.cohorts import clock_schedule, record_batches
 from streamproof.properties.generators.coverage import count_goals_met
 from streamproof.properties.generators.draws import KINDS, HistorySettings, Move, draw_histories, draw_move, history_of
-from streamproof.properties.generators.schedules import draw_schedule
+from streamproof.properties.generators.schedules import draw_schedule, edges_met
 from streamproof.properties.operators.session_windows import GOALS
 from streamproof.properties.registration.registration import registered
 from streamproof.reference.core.history import ClockAdvance, History
@@ -217,3 +217,26 @@ def test_both_edges_of_a_stream_join_are_drawn() -> None:
     moves = [Move(7, 0, jitter, 0, 0, 1) for jitter in range(12)]
     drawn = {history_of(profile, [one]).records[0].timestamp for one in moves}
     assert {*range(699, 702), *range(899, 902)} <= drawn
+
+
+def test_a_batch_between_two_with_records_may_be_empty() -> None:
+    drawn = [record_batches(history) for history in draw_histories(SETTINGS, 60, 5)]
+    gaps = {sum(not batch for batch in batches[:-1]) for batches in drawn if batches[0] and batches[-1]}
+    assert len(gaps) > 1
+
+
+@pytest.mark.parametrize(
+    ("schedule", "met"),
+    [
+        ((23,), set()),
+        ((15, 23), set()),
+        ((23, 25), {"at"}),
+        ((22, 23), {"1 ms before"}),
+        ((24, 32, 34, 43), {"1 ms after", "1 ms before"}),
+        ((3, 99), set()),  # the first window ends at 10, and its grace at 13
+        ((13, 99), {"at"}),
+    ],
+)
+def test_an_edge_is_met_by_each_clock_but_the_last(schedule: tuple[int, ...], met: set[str]) -> None:
+    found = edges_met(("windowed_table", {"size_ms": 10, "grace_ms": 3, "emit": "close"}), schedule)
+    assert found == {f"clock {place} the end of a window" for place in met}

@@ -20,7 +20,11 @@ from streamproof.properties.laws.all import law_named
 from streamproof.properties.laws.base import CannotRecheck, LawResult
 from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.on_spark.columns import (
+    AGAIN_CHANGED,
+    AGAIN_LATE,
+    AGAIN_NULL,
     InLayout,
+    _met,
     expected,
     layouts_of,
     prepared,
@@ -30,6 +34,7 @@ from streamproof.properties.laws.runs import Kind, Sample, TypedRun
 from streamproof.properties.outcomes.outcomes import Difference
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.witnesses.spark import typed
+from streamproof.properties.witnesses.spark.answers import Label
 from streamproof.properties.witnesses.spark.decode import milliseconds_of
 from streamproof.properties.witnesses.spark.failures import QueryFailed
 from streamproof.properties.witnesses.spark.query import StreamOutput
@@ -39,6 +44,7 @@ from streamproof.reference.core.history import History, parse_history
 from streamproof.reference.core.records import Change, Dropped, Record
 from streamproof.spark_impl.runtime import state
 from streamproof.spark_impl.runtime.codec import encode
+from streamproof.spark_impl.runtime.logic import DROPPED, UPDATE
 from streamproof.spark_impl.runtime.pages import Pages, Stored
 from streamproof.spark_impl.runtime.processor import PACKED
 
@@ -473,3 +479,17 @@ def test_the_law_is_not_asked_of_jobs_nor_of_options_that_no_layout_has() -> Non
         COLUMNS.recheck([Case(unknown)])
     with pytest.raises(CannotRecheck, match="a job"):
         COLUMNS.recheck([Case(unknown)], JobWitness(lambda frame: frame))
+
+
+@pytest.mark.parametrize(
+    ("key", "change", "goal"),
+    [("a", UPDATE, AGAIN_CHANGED), (None, DROPPED, AGAIN_NULL), ("a", DROPPED, AGAIN_LATE)],
+)
+def test_a_repeated_batch_has_shown_what_it_emits_and_drops(key: str | None, change: str, goal: str) -> None:
+    (asked, *_) = (one for one in layouts_of(registration_of("range_aggregate")) if one.layout.crash_in is not None)
+    at, drawn = asked.layout.crash_in or 0, history()
+    ours = expected(asked.layout, drawn)
+    for batch, repeated, shown in ((at, True, {goal}), (at + 1, True, set()), (at, False, set())):
+        labelled = replace(ours, labels=[Label(batch, key, change, 0)])
+        met = {*_met(asked, drawn, labelled, replace(labelled, repeated=repeated))}
+        assert met & {AGAIN_CHANGED, AGAIN_NULL, AGAIN_LATE} == shown

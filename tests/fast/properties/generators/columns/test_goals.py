@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from streamproof.properties.generators.columns.histories.goals import (
     NULL_IN,
     NULL_VALUE,
     ROWS_ON,
+    SILENT,
     UPDATED,
     covered,
 )
@@ -102,3 +104,17 @@ def test_changes_of_a_table_are_those_of_rows_that_are_there(changes: list[bool]
     found = covered([JobHistory((tuple(rows),))], [given.source], [], DELAY)
     known = {one.format("table"): one for one in (UPDATED, DELETED, AGAIN)}
     assert {known[one] for one in found & known.keys()} == goals
+
+
+@pytest.mark.parametrize(("second", "is_silent"), [("a", False), ("b", True)])
+def test_a_key_is_silent_until_its_next_row(second: str, is_silent: bool) -> None:
+    drawn = replace(history([("a", 0, 1)], [(second, 60, 1)]), clock=(0, 60 * SECOND))
+    met = covered([drawn], [CLICKS.source], [], timeouts_us=[60 * SECOND])
+    assert (SILENT[0].format("1 minute", "1 ms") in met) is is_silent
+
+
+def test_a_key_is_silent_since_its_last_row() -> None:
+    drawn = replace(history([("a", 0, 1)], [("a", 30, 1)], [("b", 90, 1)]), clock=(0, 30 * SECOND, 90 * SECOND))
+    met = {silent: covered([drawn], [CLICKS.source], [], timeouts_us=[silent * SECOND]) for silent in (60, 90)}
+    words = {60: "1 minute", 90: "90 seconds"}
+    assert [SILENT[0].format(words[silent], "1 ms") in met[silent] for silent in met] == [True, False]

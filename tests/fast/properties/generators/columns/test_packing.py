@@ -128,6 +128,8 @@ def test_negative_keys_and_the_ends_of_a_range_come_back() -> None:
             for value in (0, 1, -1, -stride // 2, stride // 2 - 1):
                 assert space.unpacked(space.packed(number, value)) == (number, value)
                 assert -(2 ** (31 if "int" in schema and "big" not in schema else 63)) <= space.packed(number, value)
+        plain = (0, 5, -1, stride // 2 - 1, -stride, True, 1.5, None, "00001|a")
+        assert [space.unpacked(value) for value in plain] == [None] * len(plain)
         with pytest.raises(BadInput, match="outside of"):
             space.packed(1, stride // 2)
         assert space.packed(MOST, stride // 2 - 1) < (2**31 if stride == 1 << 14 else 2**63)
