@@ -327,3 +327,17 @@ def test_the_fold_is_the_meaning_with_callbacks_too(storage: Any) -> None:
             assert set(meant) <= {(change.key, change.window) for change in outputs}
         emitted += len(outputs)
     assert emitted > 20
+
+
+@pytest.mark.parametrize("retention_ms", [0, 100])
+@pytest.mark.parametrize(
+    ("text", "emitted"),
+    [
+        ("a@0 b@15 a@8 ~99", "a[0,0]=1@0 a[8,8]=1@8 b[15,15]=1@15"),
+        ("a@0 b@10 a@8 ~99", "a[0,8]=2@8 b[10,10]=1@10"),
+    ],
+)
+def test_a_session_that_is_complete_takes_no_message_though_it_is_stored(
+    retention_ms: int, text: str, emitted: str
+) -> None:
+    assert changelog(text, WINDOWS, size=10, type="session", retention_ms=retention_ms) == emitted

@@ -9,9 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import types as T
 from streamproof import BadInput
+from streamproof.spark_impl.runtime.logic import TOMBSTONE, UPDATE
 from streamproof.spark_impl.sinks import tables
 from streamproof.spark_impl.sinks.materialize import Included
 from streamproof.spark_impl.sinks.tables import BUCKET, DATA, DuckDBTable, ParquetTable, _quoted
@@ -87,3 +90,23 @@ def test_a_database_that_can_only_be_read_is_refused(tmp_path: Path, monkeypatch
         pass
     with pytest.raises(BadInput, match=r"database.duckdb can't be written \(it is read-only\): make it writable"):
         target.require_writable()
+
+
+@pytest.mark.parametrize("name", ["totals", "sum's"])
+def test_a_change_replaces_or_removes_the_row_of_its_key_and_window_alone(tmp_path: Path, name: str) -> None:
+    table = DuckDBTable(tmp_path / "database.duckdb", name)
+    schema = T.StructType().add("user", "string").add("item", "long").add("window", "long").add("value", "long")
+    batches: list[list[tuple[Any, ...]]] = [
+        [("a", 1, 0, 5), ("a", 1, 10, 6), ("a", 2, 0, 7), (None, 1, None, 8)],
+        [("a", 1, 10, 9), ("a", 2, 0, None), (None, 1, None, 4)],
+    ]
+    with duckdb.connect() as connection:
+        for batch, changes in enumerate(batches):
+            rows = [dict(zip(schema.names, one, strict=True)) for one in changes]
+            rows = [{**row, "change": UPDATE if row["value"] else TOMBSTONE} for row in rows]
+            staging = tmp_path / str(batch)
+            staging.mkdir()
+            pq.write_table(pa.Table.from_pylist(rows), staging / "part.parquet")
+            table._take(connection, staging, Included("query", batch, "offsets", "table", ("user", "item"), schema))
+        found = connection.execute(f"SELECT * FROM {_quoted(name)} ORDER BY ALL").fetchall()
+    assert found == [("a", 1, 0, 5), ("a", 1, 10, 9), (None, 1, None, 4)]
