@@ -14,6 +14,7 @@ import pytest
 from memory_jobs import RUN, MemoryRunner, copy, options
 from streamproof import BadInput, Inconclusive, Sink, Violated
 from streamproof.properties.checking.fuzzing.divergences import FILTERED_WATERMARK
+from streamproof.properties.checking.jobs.draws import DAY_US, Draws
 from streamproof.properties.checking.jobs.invariants import Invariants
 from streamproof.properties.checking.jobs.job_check import (
     BESIDE,
@@ -32,7 +33,7 @@ from streamproof.properties.generators.columns.model import Arrival, Expected, J
 from streamproof.properties.generators.coverage import ATTEMPTS
 from streamproof.properties.generators.shrinking import Deadline
 from streamproof.properties.laws.all import invariants, variations_of
-from streamproof.properties.laws.expected.oracles import FORGETS, FunctionOracle, JobOracle
+from streamproof.properties.laws.expected.oracles import FORGETS, FunctionOracle, JobOracle, ModelOracle
 from streamproof.properties.laws.metamorphic.crash import CRASHES
 from streamproof.properties.laws.metamorphic.restart import Restart
 from streamproof.properties.laws.variation import Variation
@@ -523,3 +524,44 @@ def test_of_tables_the_first_that_differs_is_shown(batch: int | None, when: str,
     )
     shown = check.counterexample(one, check.variation, compared).rows
     assert [(row.when, row.side, row.row) for row in shown] == [(when, "only expected", {"n": n})]
+
+
+def test_rows_are_apart_by_the_durations_of_the_oracle_of_the_plan_and_of_timers() -> None:
+    given = options(copy, timers_us=(5 * SECOND, 7 * SECOND), timeouts_us=(SECOND,))
+    oracle: Any = SimpleNamespace(
+        distances_us=(3 * SECOND,), edges_us=(), closes=lambda mode: True, unmet=lambda *given: []
+    )
+    draws = Draws(given, oracle, RUN, Plan(durations_us=(4 * SECOND, 5 * SECOND)), takes_late=False)
+    assert draws.distances_us == [3 * SECOND, 4 * SECOND, 5 * SECOND, 7 * SECOND]
+    for one in draws.draw(3):
+        assert one.clock[-1] - one.clock[-2] == 2 * (3 + 4 + 5 + 7 + 1) * SECOND + DAY_US
+
+
+class Deriving(MemoryRunner):
+    """Runs a job that makes the event time of its watermark of other columns."""
+
+    def derived_time(self, plan: Plan) -> str | None:
+        return "made"
+
+
+def with_clock(rows: Any, clock: Any) -> Any:
+    return rows
+
+
+def test_a_derived_event_time_is_refused_where_an_oracle_goes_by_the_clock_of_the_input_s() -> None:
+    class Model:
+        def arrive(self, row: Any) -> Any:
+            return [row]
+
+    def check(oracle: Any, runner: Any = Deriving) -> JobCheck:
+        return JobCheck(options(copy, runner), oracle, Variation(RUN))
+
+    by_clock = [FunctionOracle(with_clock), ModelOracle(Model)]
+    for oracle in by_clock:
+        with pytest.raises(BadInput, match=r"has its watermark on 'made', which it makes of other columns, and the "):
+            check(oracle)
+        check(oracle, MemoryRunner)
+        own: Any = type("Own", (type(oracle),), {"derived_clock": "made"})
+        check(own(*vars(oracle).values()))
+    for oracle in (JobOracle(), FunctionOracle(copy)):  # without a clock, or at the end, when all is closed
+        check(oracle)

@@ -455,3 +455,22 @@ def test_a_document_and_bytes_are_no_durations(tmp_path: Path) -> None:
     code = "def job(a, b, c=None):\n    '10 minutes'\n    return b'1 hour', {}\n"
     assert changes(tmp_path, code.format("c")) == []
     assert '`"2 days"` → `"3 days"`' in changes(tmp_path, code.format('"2 days"'))
+
+
+@pytest.mark.parametrize("call", ["groupBy", "dropDuplicates", "select"])
+@pytest.mark.parametrize("listed", [True, False])
+def test_each_of_several_columns_is_left_out(call: str, listed: bool, tmp_path: Path) -> None:
+    def of(*names: str) -> str:
+        named = ", ".join(f'"{name}"' for name in names)
+        return f"a.{call}([{named}])" if listed else f"a.{call}({named})"
+
+    for names in (("k", "l"), ("k", "l", "m")):
+        made = changes_of(tmp_path, of(*names))
+        wanted = [f"`{of(*names)}` → `{of(*(one for one in names if one != left))}`" for left in names]
+        assert [one for one in made if one in wanted] == wanted
+    assert not any("[]" in one for one in changes_of(tmp_path, of("k")))
+
+
+def test_a_constant_with_a_type_is_changed_where_the_job_uses_it(tmp_path: Path) -> None:
+    typed = TOTALS.replace("LIMIT =", "LIMIT: int =").replace("UNUSED =", "UNUSED: int =")
+    assert changes(tmp_path, typed, "totals") == changes(tmp_path, TOTALS, "totals")

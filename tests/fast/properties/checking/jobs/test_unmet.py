@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from streamproof import Input
 from streamproof.properties.checking.jobs import conclusion
-from streamproof.properties.checking.jobs.conclusion import inconclusive, limits, not_checked, unmet_goals
+from streamproof.properties.checking.jobs.conclusion import _named, inconclusive, limits, not_checked, unmet_goals
 from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.laws.variation import CHANGED
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.running import REPEATED, RESTORED
+from streamproof.reference.spark.plans import Scan, Union
 
 SECOND = 1_000_000
 
@@ -221,3 +222,15 @@ def test_eight_sides_that_no_row_is_on_are_named_and_the_others_counted(monkeypa
         monkeypatch.setattr(conclusion, "unreached", lambda *given, sides=sides, **named: sides)
         named = conclusion._unreached(judge, draws, [])
         assert named == [*sides[:8], *["and 3 more"] * (count == 11)]
+
+
+def test_notes_name_the_inputs_whose_columns_tell_them_apart() -> None:
+    def named(*columns: str, **inputs: str) -> Any:
+        scans = [Scan(str(at), tuple(f"{name}#{at}" for name in of.split())) for at, of in enumerate(columns)]
+        skeleton: Any = SimpleNamespace(parts=[Union((scans[0], scans[-1]))])
+        return _named(skeleton, {name: of.split() for name, of in inputs.items()})
+
+    assert named("user at", "who paid", clicks="user at", bought="who paid") == {"0": "clicks", "1": "bought"}
+    assert named("user at more", "who paid", clicks="user at", bought="who paid") == {"0": "clicks", "1": "bought"}
+    assert named("user at", "who paid", clicks="user at", views="user at", bought="who paid") == {"1": "bought"}
+    assert named("user at", "user at", clicks="user at", bought="who paid") == {}

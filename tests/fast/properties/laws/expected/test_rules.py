@@ -520,3 +520,11 @@ def test_the_shortest_duration_is_a_microsecond() -> None:
     assert windows("1 microsecond").name == "windows(size=1 microsecond)"
     with pytest.raises(BadInput, match="give a duration above zero"):
         windows("0 microseconds")
+
+
+@pytest.mark.parametrize("first", [stream_join("inner", "user", columns={"user": "clicks.user"}), union()])
+def test_an_input_that_a_rule_has_read_is_not_there_for_the_next(first: Any) -> None:
+    given, sources = JobHistory(((),)), (CLICKS, replace(CLICKS, name="views"))
+    with pytest.raises(BadInput, match=r"there is no input 'views': use one of clicks$"):
+        expected(first >> drop_duplicates("user", input="views"), given, None, sources)
+    assert expected(first >> drop_duplicates("user"), given, None, sources).rows == [[]]

@@ -42,7 +42,7 @@ def test_values_are_columns_or_text_and_a_tombstone_has_none(monkeypatch: pytest
 
 
 def test_a_reader_that_knows_repeated_records_takes_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    topic = Topic(("1-0", '{"n": 1}'), ("1-1", '{"n": 2}'), ("1-0", '{"n": 1}'))
+    topic = Topic(("1-0", '{"n": 1}'), ("1-1", '{"n": 2}'), ("1-0", '{"n": 3}'))
     assert [row["n"] for row in read(monkeypatch, topic, once=["key"], without=["key"])] == [1, 2]
 
 

@@ -117,3 +117,19 @@ def test_the_environment_of_the_process_names_no_other_spark(monkeypatch: pytest
     packages = [folder for folder in given[BEHIND].split(os.pathsep) if folder.endswith("site-packages")]
     assert packages
     assert not {*packages} & {*given["PYTHONPATH"].split(os.pathsep)}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        TABLE,
+        TABLE.slice(0, 0),
+        pa.concat_tables([TABLE, TABLE]),
+        TABLE.schema,
+        Path("/run/query"),
+        {"static": [TABLE, Path("a")]},
+    ],
+)
+def test_what_goes_to_the_other_process_comes_as_it_is(value: Any) -> None:
+    found = loaded(dumped(value))
+    assert (type(found), found) == (type(value), value)

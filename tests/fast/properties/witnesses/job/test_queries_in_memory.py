@@ -587,6 +587,8 @@ def test_the_least_event_time_of_a_micro_batch_tells_whether_the_job_takes_it_fr
     for batch, least, differs in ((0, 0, False), (0, 1, True), (2, -5, False), (2, 3, True), (1, 7, False)):
         assert times.has_others(committed(batch, shown(least))) is differs, (batch, least)
     assert times.has_others(committed(0, None))
+    times.clock = [us(-9), us(-8), us(-7)]  # each batch has a row at its own clock
+    assert [times.has_others(committed(2 * batch, shown(batch - 9))) for batch in range(3)] == [False] * 3
     times.clock = []
     assert not times.has_others(committed(2, shown(3)))
     times.batches = tables([], [], [])

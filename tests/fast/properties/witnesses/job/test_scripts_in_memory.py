@@ -187,6 +187,8 @@ def test_one_of_several_queries_is_chosen_by_its_name_or_its_index(scripted: Scr
     for query, columns in ((0, 3), (1, 2), ("short", 2)):
         frame, script = scripted(two, query=query)
         assert (len(frame.columns), script.found.index) == (columns, 0 if columns == 3 else 1)
+    alike = "".join(f"orders.drop({name!r}).writeStream.queryName('one').start()\n" for name in ("id", "customer"))
+    assert scripted(f"{HEAD}{START}{alike}", query="one")[0].columns == ["customer", "at"]
     for query in (2, -1, "long"):
         assert f"starts no query {query!r}: it starts (line 5" in scripted.refused(two, query=query)
 
@@ -216,7 +218,10 @@ def test_a_script_that_sleeps_in_a_loop_waits_for_its_query(
 
 SETTINGS = """
 spark.conf.set("spark.own", True)
+spark.conf.set("spark.shown", 5)
 spark.conf.set("spark.shown", 7)
+spark.conf.set("spark.own", False)
+spark.conf.set("spark.own", True)
 spark.conf.set("spark.sql.shuffle.partitions", 3)
 spark.conf.set("spark.sql.catalog.mine", "com.Missing")
 spark.conf.set("spark.some.Class", "com.Here")

@@ -130,6 +130,8 @@ def test_sqlite_has_the_types_that_the_schema_names(tmp_path: Path) -> None:
         (Decimal("0.1"), "float", 0.10000000149011612),
         ("AP8=", "binary", b"\x00\xff"),
         ({"a": "1"}, "map<string, int>", {"a": 1}),
+        ({"2024-07-15": None, "2024-07-16": 2}, "map<date, int>", {date(2024, 7, 15): None, date(2024, 7, 16): 2}),
+        ([{"1": "2"}], "array<map<int, bigint>>", [{1: 2}]),
         (None, "date", None),
     ],
 )

@@ -18,7 +18,7 @@ from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.checking.jobs.production import narrowing, verdict
 from streamproof.properties.checking.jobs.production.judging import Judging
 from streamproof.properties.checking.jobs.production.run import ProductionRun
-from streamproof.properties.checking.jobs.production.verdict import report_of
+from streamproof.properties.checking.jobs.production.verdict import _pair, report_of
 from streamproof.properties.checking.jobs.replay import _judged, _readings
 from streamproof.properties.generators.columns.forms.rows import Row
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
@@ -26,6 +26,7 @@ from streamproof.properties.laws.expected.judging import Met
 from streamproof.properties.laws.expected.oracles import JobOracle
 from streamproof.properties.laws.variation import Variation
 from streamproof.properties.outcomes.equality import TWELVE_DIGITS
+from streamproof.properties.outcomes.outcomes import Difference
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.running import Declared
 from streamproof.properties.witnesses.production.output import Written
@@ -264,3 +265,23 @@ def test_a_run_has_the_notes_on_the_plan_of_its_job(monkeypatch: pytest.MonkeyPa
     with pytest.raises(Violated) as raised:
         _judged(judging_of(lambda rows: rows[1:], copy))
     assert raised.value.notes == ["Note (rows wait): x"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "surplus", "pair"),
+    [
+        ([1], [], ([1], [])),
+        ([], [2, 1], ([], [2])),
+        ([1, 2], [2, 3], ([2], [2])),
+        ([1, 2], [3, 4], ([1], [])),
+    ],
+)
+def test_a_written_row_stands_beside_the_expected_row_of_its_own_times_alone(
+    missing: list[int], surplus: list[int], pair: Any
+) -> None:
+    def row(day: int, n: int) -> Row:
+        return {"at": datetime(2026, 1, day, tzinfo=UTC), "n": n}
+
+    wrong = [Difference(None, [row(day, 0)], []) for day in missing]
+    wrong += [Difference(None, [], [row(day, 9)]) for day in surplus]
+    assert _pair(wrong) == ([row(day, 0) for day in pair[0]], [row(day, 9) for day in pair[1]])

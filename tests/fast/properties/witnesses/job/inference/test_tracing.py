@@ -101,6 +101,7 @@ def test_a_payload_has_its_schema_its_fields_and_its_types() -> None:
     found = follow(plan)
     ((place, payload),) = found.payloads.items()
     assert (place, payload.form, payload.has_header) == (within(), "json", False)
+    assert (payload.fields, payload.names, payload.separator) == ({}, {}, "")  # its schema has them
     assert [one["name"] for one in payload.schema["fields"]] == ["user", "n"]
     assert found.kept == [within("user"), within("n")]
     assert found.casts == {within("n"): frozenset({"bigint"}), Place("events", "value"): frozenset({"string"})}
