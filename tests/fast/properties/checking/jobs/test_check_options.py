@@ -143,6 +143,11 @@ def test_what_is_said_of_a_script_s_query_goes_before_what_it_says_itself() -> N
 
 
 def test_inputs_and_static_tables_have_names_of_their_own() -> None:
+    empty = pa.table({"n": pa.array([], pa.int64())})
+    assert made(static={"names": empty}).runner.static == {"names": empty}
+    for table in (pa.table({}), []):
+        with pytest.raises(BadInput, match="the static table names has no columns: give rows"):
+            made(static={"names": table})
     for inputs, static in (([CLICKS], "clicks"), ([CLICKS, CLICKS], "names")):
         with pytest.raises(BadInput, match="clicks"):
             made(inputs=inputs, static={static: [{"n": 1}]})

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from memory_jobs import RUN, MemoryRunner, copy, options
 from streamproof import BadInput, Inconclusive, Sink, Violated
-from streamproof.properties.checking.fuzzing.divergences import FILTERED_WATERMARK
+from streamproof.properties.checking.fuzzing.divergences import EXCLUDED_RULES, FILTERED_WATERMARK
 from streamproof.properties.checking.jobs.draws import DAY_US, Draws
 from streamproof.properties.checking.jobs.invariants import Invariants
 from streamproof.properties.checking.jobs.job_check import (
@@ -565,3 +565,30 @@ def test_a_derived_event_time_is_refused_where_an_oracle_goes_by_the_clock_of_th
         check(own(*vars(oracle).values()))
     for oracle in (JobOracle(), FunctionOracle(copy)):  # without a clock, or at the end, when all is closed
         check(oracle)
+
+
+@pytest.mark.parametrize(
+    ("differs", "settings", "name", "may"),
+    [
+        (True, {}, FILTERED_WATERMARK.name, False),
+        (False, {}, FILTERED_WATERMARK.name, True),
+        (None, {}, FILTERED_WATERMARK.name, True),
+        (True, {EXCLUDED_RULES: "x"}, FILTERED_WATERMARK.name, True),
+    ],
+    ids=["still differs", "agrees", "fails", "rules are the user's"],
+)
+def test_a_divergence_may_be_the_cause_unless_the_job_differs_without_its_rules(
+    differs: bool | None, settings: dict[str, str], name: str, may: bool
+) -> None:
+    ran: list[Any] = []
+
+    def compare(histories: Any, variation: Variation) -> Any:
+        ran.append(variation.run.settings)
+        if differs is None:
+            raise QueryFailed("no such rule")
+        return [SimpleNamespace(differs=differs)]
+
+    check: Any = SimpleNamespace(judge=SimpleNamespace(compare=compare))
+    given = {"spark.own": "1", **settings}
+    assert JobCheck.may_cause(check, name, history(), Variation(replace(RUN, settings=given))) is may
+    assert ran == ([] if settings else [{**given, EXCLUDED_RULES: FILTERED_WATERMARK.excluded}])

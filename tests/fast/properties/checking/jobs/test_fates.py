@@ -233,3 +233,24 @@ def test_a_mutant_of_which_histories_show_nothing_has_no_difference(monkeypatch:
 
     monkeypatch.setattr(_MutantCheck, "is_as", shows_nothing)
     assert fate(changed(amount=7)) == ("no difference", 'list values around it, Input(…, values={"amount": […]})')
+
+
+def test_a_mutant_that_was_judged_alone_is_compared_with_the_job_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    of, asked = checking(), []
+
+    class Alone:
+        def __init__(self, memory: Any, given: Any, original: Any, variation: Any) -> None:
+            asked.append(original)
+
+        def check(self, histories: int) -> None:
+            asked.append(histories)
+
+    monkeypatch.setattr(mutants, "_ComparedWithOriginal", Alone)
+    check = _MutantCheck(_Memory(), of.plain.options, FunctionOracle(users), Variation(RUN))
+    check.check(10)
+    assert check.ran is not None
+    original = JobOracle(copy, plain={})
+    for why, wanted in (("", []), ("a key can't be read", [original, 10])):
+        check.why_alone = why
+        assert check.is_as(original, 10)
+        assert asked == wanted

@@ -12,6 +12,7 @@ from streamproof import BadInput, Input, Script
 from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.witnesses.job.mutations.nodes import text_of
 from streamproof.properties.witnesses.job.mutations.source import JobSource
+from streamproof.properties.witnesses.job.mutations.sql import other_sql
 
 
 def test_what_a_job_uses_in_its_module_is_changed_and_nothing_else(tmp_path: Path) -> None:
@@ -350,6 +351,10 @@ def test_guards_transactions_and_the_order_of_statements_are_changed(tmp_path: P
                 continue
             if row.bad:
                 raise ValueError
+            if row.last:
+                break
+            else:
+                row.first()
             number = row.next()
             row.write(number)
         return total
@@ -366,6 +371,8 @@ def test_guards_transactions_and_the_order_of_statements_are_changed(tmp_path: P
         "`row.seen` → `(not (row.seen))`",
         "`if row.seen: ...` → `pass`",
         "`row.bad` → `(not (row.bad))`",
+        "`row.last` → `(not (row.last))`",
+        "`row.first()` → `pass`",
         "`row.write(number)` → `pass`",
     ]
     for mutant in JobSource.of(job_of(tmp_path, code, "job")).mutants([]):
@@ -474,3 +481,9 @@ def test_each_of_several_columns_is_left_out(call: str, listed: bool, tmp_path: 
 def test_a_constant_with_a_type_is_changed_where_the_job_uses_it(tmp_path: Path) -> None:
     typed = TOTALS.replace("LIMIT =", "LIMIT: int =").replace("UNUSED =", "UNUSED: int =")
     assert changes(tmp_path, typed, "totals") == changes(tmp_path, TOTALS, "totals")
+
+
+@pytest.mark.parametrize("interval", ["INTERVAL '5 minutes'", "interval '5 minutes'", "Interval  '5 minutes'"])
+def test_the_text_of_an_interval_is_no_value(interval: str) -> None:
+    made = [text for text, kind in other_sql(f"x > y - {interval} AND kind = 'a'") if kind == "value"]
+    assert made == [f"x > y - {interval} AND kind = 'a?'"]

@@ -234,3 +234,18 @@ def test_notes_name_the_inputs_whose_columns_tell_them_apart() -> None:
     assert named("user at more", "who paid", clicks="user at", bought="who paid") == {"0": "clicks", "1": "bought"}
     assert named("user at", "who paid", clicks="user at", views="user at", bought="who paid") == {"1": "bought"}
     assert named("user at", "user at", clicks="user at", bought="who paid") == {}
+
+
+def test_the_numbers_of_the_declared_plan_and_of_the_plan_that_has_run_are_named() -> None:
+    (clicks,) = resolve_all([Input("k string, at timestamp, a int, b int, c int", key="k", values={"c": [1]})], 0)
+    draws: Any = SimpleNamespace(takes_late=True, inputs=[clicks], options=SimpleNamespace(out_of_order=None))
+    for declared, ran in (({("a", 1)}, {("b", 2)}), ({("b", 2), ("a", 1)}, set()), (set(), {("b", 2), ("a", 1)})):
+        judge: Any = SimpleNamespace(
+            met=SimpleNamespace(plan=Plan(thresholds=frozenset({*ran, ("c", 3)}))),
+            declared=SimpleNamespace(plan=Plan(thresholds=frozenset(declared))),
+            computed_keys=[],
+            oracle=SimpleNamespace(unchecked=()),
+            witness=SimpleNamespace(alone=False, sources=[clicks.source]),
+        )
+        said = not_checked(judge, draws, [])[0]
+        assert said.startswith("values just at the numbers that the job compares with, a at 1 and b at 2: Input(")

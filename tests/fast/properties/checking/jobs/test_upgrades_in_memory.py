@@ -312,3 +312,11 @@ def test_the_earlier_version_runs_from_the_start_under_its_own_mode_and_settings
         (doubled, "update", {"spark.a": "1", "spark.b": "2"}),
         (copy, "append", {"spark.a": "1", "spark.b": "1"}),
     ]
+
+
+def test_versions_of_a_sink_run_without_the_check_s_clock_though_their_sources_are_the_same() -> None:
+    made = options(copy)
+    of_sinks = replace(made, runner=replace(made.runner, job=Sink(copy, copy)))
+    for given, old, is_without in ((of_sinks, Sink(doubled, doubled), True), (made, doubled, False)):
+        checks = Upgrades(given, Earlier(old), None).checks
+        assert {check.without_clock for check in checks} == {is_without}

@@ -12,7 +12,7 @@ from streamproof import BadInput, Violated, reference_of
 from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.generators.columns.forms.rows import from_microseconds
 from streamproof.properties.generators.columns.model import Arrival, JobHistory, Source
-from streamproof.properties.laws.expected.reference import ReferenceOracle
+from streamproof.properties.laws.expected.reference import ReferenceOracle, _record
 from streamproof.properties.laws.variation import Variation
 from streamproof.properties.witnesses.job.running import Declared
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
@@ -168,3 +168,12 @@ def test_a_job_without_the_columns_of_key_window_and_value_is_refused(columns: t
         BadInput, match=rf"expects the columns {lacking}, and the result of .* has {', '.join(columns)}"
     ):
         check.check(20)
+
+
+@pytest.mark.parametrize(
+    ("user", "amount", "key"), [("a", 1, ("a", 1)), (None, 1, None), ("a", None, None), (None, None, None)]
+)
+def test_a_key_of_several_columns_is_null_where_any_of_them_is(user: Any, amount: Any, key: Any) -> None:
+    source = Source("clicks", SCHEMA, "at", ("user", "amount"))
+    record = _record("events", source, None, row(100, amount, user))
+    assert (record.input, record.key, record.value, record.timestamp) == ("events", key, 1, 100)

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from streamproof import Input
+from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.query import declaration
 from streamproof.properties.witnesses.job.query.declaration import JobDeclaration
@@ -53,3 +55,22 @@ def test_a_version_in_another_mode_has_a_plan_of_its_own(monkeypatch: pytest.Mon
     for query.mode in ("append", "update", "append"):
         JobDeclaration.plan_of(query, SimpleNamespace(toString=lambda: "Filter (n#1 > 1)"))
     assert read == ["append", "update"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "key", "nullable"),
+    [
+        ("user string, at timestamp, Amount int", "user", {"amount"}),
+        ("user string NOT NULL, at timestamp, amount int NOT NULL", "user", set()),
+        ("user string, item int, at timestamp, amount int", ["user", "item"], {"user", "item", "amount"}),
+    ],
+)
+def test_a_divergence_may_need_a_null_in_any_column_but_the_event_time_and_a_key_of_one(
+    columns: str, key: Any, nullable: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(declaration, "divergences_of", lambda *given: asked.append(given[-1]) or ["found"])
+    sources = [one.source for one in resolve_all([Input(columns, key=key, name="clicks")], 0)]
+    made: Any = SimpleNamespace(runnable=SimpleNamespace(sources=sources), spark=None)
+    assert JobDeclaration.divergences_of(made, None) == ["found"]
+    assert asked == [nullable]

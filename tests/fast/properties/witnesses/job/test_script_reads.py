@@ -76,6 +76,8 @@ def test_the_schema_and_the_format_are_the_reader_s_or_the_call_s() -> None:
 CHOICES = {
     "the closest name": (read("table", "silver.orders"), ["orders", "silver.orders"], ["silver.orders"]),
     "a longer name of a table": (read("table", "customers"), ["orders", "shop.customers"], ["shop.customers"]),
+    "a name that ends with the letters of another": (read("table", "orders"), ["reorders", "my_orders"], []),
+    "a path that ends with the letters of another": (read("csv", "/in/preorders"), ["orders", "reorders"], []),
     "the end of a path": (read("csv", "/home/me/project/data/in.csv"), ["data/in.csv"], ["data/in.csv"]),
     "a path that is written otherwise": (read("csv", "data/in.csv"), ["./data/in.csv"], ["./data/in.csv"]),
     "no part of a name": (read("table", "shop.customers"), ["customer", "s", "shop", "customers_old"], []),

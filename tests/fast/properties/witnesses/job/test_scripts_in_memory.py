@@ -558,6 +558,7 @@ orders.writeStream.foreachBatch(write).start()
         ("rows.write.saveAsTable(name='shop.t', format='orc', mode='append')", "out", ("save", "out")),
         ("rows.write.insertInto('shop.t')", "out", ("save", "out")),
         ("rows.write.insertInto('shop.t', overwrite=True)", "out", ("save", "out")),
+        ("rows.write.insertInto('shop.t', overwrite=False)", "out", ("save", "out")),
         ("rows.write.jdbc('jdbc:x', 't')", None, ("jdbc", "jdbc:x")),
         ("rows.write.format('console').save()", None, ("save", None)),
     ],
@@ -578,7 +579,7 @@ def test_a_function_s_own_batch_writes_go_into_the_run_s_folder(
     ran(scripted, text, lambda folder: [], targets=targets)
     (method, path, said), *_ = wrote
     assert (method, path if path is None or path[0] != "/" else path.partition("/job/")[2]) == how
-    modes = [mode for mode in ("append", "overwrite") if mode in write]
+    modes = [mode for mode in ("append", "overwrite") if mode in write.replace("overwrite=False", "append")]
     assert [said["mode"]] == modes if modes else "insertInto" not in write or said["mode"] == "append"
 
 

@@ -58,6 +58,7 @@ def test_files_count_that_spark_would_read_with_the_columns_in_names_of_folders(
     written(out / "batch=0" / "day=2024-07-15" / "part-0.parquet", {"user": "a"})
     written(out / "batch=1" / "day=__HIVE_DEFAULT_PARTITION__" / "part-0.parquet", {"user": "b", "n": 1})
     written(out / "_temporary" / "part-0.parquet", {"user": "not committed"})
+    written(out / "batch=1" / ".staging" / "part-0.parquet", {"user": "not committed"})
     (out / "_SUCCESS").touch()
     assert sink.read(str(out)) == [
         {"user": "a", "day": date(2024, 7, 15), "n": None},
@@ -421,3 +422,9 @@ def test_jdbc_reaches_no_unix_socket(url: str) -> None:
     pytest.importorskip("psycopg")
     with pytest.raises(BadInput, match="JDBC can't use a Unix socket: name a host"):
         PostgresTable(table="t", url=url, jdbc=True)._of_jdbc("s")
+
+
+def test_a_partition_s_column_may_begin_like_a_folder_that_spark_leaves_out(tmp_path: Path) -> None:
+    written(tmp_path / "_day=1" / "part-0.parquet", {"n": 1})
+    written(tmp_path / "_day" / "part-0.parquet", {"n": 2})
+    assert Sink.parquet(job).read(str(tmp_path)) == [{"n": 1, "_day": "1"}]

@@ -149,6 +149,10 @@ def test_rows_have_the_key_of_all_inputs_if_they_have_its_columns() -> None:
     judge = judging("append", JobOracle, False)
     assert judge.key_columns(row(0)) == ("user",)
     assert judge.key_columns({"n": 1}) == ()
+    judge.sources = [SimpleNamespace(key=("user", "n"))]  # type: ignore[list-item]
+    assert judge.key_columns(row(0)) == ("user", "n")
+    assert [judge.key_columns({name: 1}) for name in ("user", "n")] == [(), ()]
+    judge.sources = [SimpleNamespace(key=("user",))]  # type: ignore[list-item]
     judge.sources = [*judge.sources, SimpleNamespace(key=("n",))]  # type: ignore[list-item]
     assert judge.key_columns(row(0)) == ()
 
@@ -221,3 +225,15 @@ def test_rows_of_one_place_have_the_same_times_in_all_columns() -> None:
     first, *others = ({"start": row(1)["at"], "end": row(end)["at"], "n": end % 2} for end in (2, 3, 2))
     assert [place_of(other) == place_of(first) for other in others] == [False, True]
     assert place_of({**first, "n": 9}) == place_of(first)
+
+
+@pytest.mark.parametrize(("start", "end", "is_closed"), [(0, 4, True), (0, 5, False), (5, 0, False), (6, 7, False)])
+def test_a_row_is_closed_once_the_watermark_has_passed_the_last_of_its_times(
+    start: int, end: int, is_closed: bool
+) -> None:
+    judge = judging("append", SqlOracle, False)
+    judge.declared = SimpleNamespace(plan=SimpleNamespace(delays_us=(1,), durations_us=()))  # type: ignore[assignment]
+    judge.run.watermarks_ms = [0, int(row(5)["at"].timestamp() * 1_000)]
+    window = {"start": row(start)["at"], "end": row(end)["at"]}
+    assert [judge._is_closed(one) for one in ({"window": window}, window)] == [is_closed] * 2
+    assert not judge._is_closed({"n": 1})  # a row without a time shows nothing

@@ -107,6 +107,12 @@ def test_a_payload_has_its_schema_its_fields_and_its_types() -> None:
     assert found.casts == {within("n"): frozenset({"bigint"}), Place("events", "value"): frozenset({"string"})}
 
 
+def test_a_value_that_is_cast_twice_has_the_first_type() -> None:
+    twice = Expression("Cast", Expression("Cast", USER, dataType="string"), dataType="integer")
+    found = follow(project(EVENTS, alias(twice, "n", 20), alias(Expression("Cast", USER, dataType="long"), "m", 21)))
+    assert found.casts == {event("user"): frozenset({"string", "bigint"})}
+
+
 def test_a_payload_that_is_parsed_twice_has_the_fields_of_both_schemas() -> None:
     found = follow(project(KAFKA, alias(json_of("a", "b"), "one", 20), alias(json_of("b", "c"), "other", 21)))
     (payload,) = found.payloads.values()
