@@ -14,6 +14,8 @@ from .visible import visible, visible_path
 
 SUFFIX = ".ipynb"
 _MAGIC = re.compile(r"[%!]+\w.*")
+_AUTOMATIC = re.compile(r"(?:pip3?|conda|mamba|cat|cd|cp|ls|mkdir|mv|rm)\s+[\w./~-].*")
+"""Commands that IPython takes as magics without a sign."""
 _CELL_MAGIC = re.compile(r"(%%?)(\w+)\b(.*)")
 _PYTHON = ("capture", "debug", "local", "prun", "pyspark", "python", "python3", "spark", "time", "timeit")
 """Magics of cells that contain Python below the magic."""
@@ -103,8 +105,7 @@ def _as_python(cell: str) -> str:
     begun = next((number for number, line in enumerate(lines) if line.strip()), 0)
     magic = _CELL_MAGIC.fullmatch(lines[begun].strip())
     if magic is None or (magic[1] == "%" and magic[2] in _OF_A_LINE):
-        magics = {number for number, line in enumerate(lines) if _MAGIC.match(line)} if _needs_magic(cell) else ()
-        return "\n".join(f"# MAGIC {line}" if number in magics else line for number, line in enumerate(lines))
+        return "\n".join(map(_without_magic, lines) if _needs_magic(cell) else lines)
     first = f"# MAGIC %{magic[2]}{magic[3]}"
     rest = lines[begun + 1 :]
     if magic[2] in _PYTHON:
@@ -112,6 +113,12 @@ def _as_python(cell: str) -> str:
             [*lines[:begun], first, *_as_python("\n".join(rest)).split("\n")] if rest else [*lines[:begun], first]
         )
     return "\n".join([*lines[:begun], first, *(f"# {line}" for line in rest)])
+
+
+def _without_magic(line: str) -> str:
+    if _MAGIC.match(line):
+        return f"# MAGIC {line}"
+    return f"# MAGIC %{line}" if _AUTOMATIC.fullmatch(line) and _needs_magic(line) else line
 
 
 def _needs_magic(cell: str) -> bool:

@@ -19,6 +19,7 @@ from .....reference.core.errors import BadInput
 from ....generators.columns.forms.envelopes import ENVELOPES, HEADERS
 from ....generators.columns.inputs import Input
 from ....generators.columns.resolving import resolve
+from ....system.ipynb import SUFFIX, source_of
 from ....system.visible import first_line
 from ...spark.platform.connect import server_session
 from ..scripts.execution import run
@@ -44,6 +45,9 @@ _NO_NUMBER = re.compile(
     r"invalid (?:int|float) value): '(\w+)'"
 )
 _NO_CHOICE = re.compile(r"invalid choice: '?([^' ]+)'? \(choose from '?([^',)]+)")
+_SAID = re.compile(r"(?i)\busage: .*")
+_COUNTED = re.compile(r"len\(sys\.argv\)\s*(!=|<|==|>=|>)\s*(\d+)")
+"""A script's test of the number of its arguments, its own name included."""
 _PLACE = re.compile(r"<([^<>]+)>")
 """The placeholder of an argument in a usage line."""
 _NO_WIDGET = re.compile(r"asks for the widget (\S+), which has no default")
@@ -365,6 +369,8 @@ def with_arguments(source: ScriptSource, failure: BadInput, raised: Exception | 
         return replace(source, args=args, env={k: NUMBER if v == wrong[1] else v for k, v in source.env.items()})
     if (widget := _NO_WIDGET.search(failure.message)) is not None:
         return replace(source, widgets={**source.widgets, widget[1]: _named(widget[1])})
+    if not source.args and (count := _counted(source)):
+        return replace(source, args=[f"argument{number}" for number in range(1, count + 1)])
     if raised is None:
         return None
     line = traceback.extract_tb(raised.__traceback__)[-1]
@@ -382,7 +388,16 @@ def with_arguments(source: ScriptSource, failure: BadInput, raised: Exception | 
 def _usage(message: str) -> str:
     """Return the part of a message that lists the required arguments; empty: no such part."""
     said = message.partition("before it starts a query: ")[2].partition("; give its arguments")[0]
-    return re.sub(r"\[.*?\]", "", said)
+    raised = _SAID.search(message)
+    return re.sub(r"\[.*?\]", "", said or (raised[0] if raised is not None else ""))
+
+
+def _counted(source: ScriptSource) -> int:
+    """Return the number of arguments that a script's test of `len(sys.argv)` asks for; 0: no such test."""
+    if callable(source.code) or source.code.suffix not in (".py", SUFFIX):
+        return 0
+    found = _COUNTED.search(source_of(source.code))
+    return 0 if found is None else int(found[2]) - (found[1] != ">")
 
 
 def _named(option: str) -> str:

@@ -16,7 +16,7 @@ from ....generators.columns.schemas import arrow_schema
 from ....generators.columns.values import key_kinds, kinds
 from ....system.ipynb import line_in, source_of
 from ..plan.likeness import computes_same
-from ..scripts.lifting import ScriptSource
+from ..scripts.lifting import ScriptSource, of_single_rows
 from ..scripts.notebooks import as_python
 from ..scripts.writes import Write, started_of
 from .exploring import Explored, explored
@@ -47,6 +47,7 @@ class InferredQuery:
         own: The names of the inputs that this query reads.
         tables: The drawn rows of the tables that can't be read here, by their names in `reads`.
         told: Sentences about the guesses for facts that the script doesn't state.
+        by_row: Whether each row of its result derives from a single row of an input.
         twin: The earlier query that writes the same rows of the same inputs, in the same mode; None: no such query.
     """
 
@@ -57,6 +58,7 @@ class InferredQuery:
     own: Sequence[str]
     tables: Mapping[str, pa.Table]
     told: Sequence[str]
+    by_row: bool = False
     twin: Write | None = None
 
 
@@ -103,7 +105,8 @@ def inferred_queries(
     for (number, write), plan in zip(writes, plans, strict=True):
         index = None if len(started) == 1 and found.unfinished is None else number
         inputs = {name: inferred_input(name, found.reads[name], columns[name], plan, plans) for name in found.reads}
-        query = InferredQuery(found.source, index, write, inputs, plan.sources, drawn, told)
+        by_row = of_single_rows(write.frame)
+        query = InferredQuery(found.source, index, write, inputs, plan.sources, drawn, told, by_row)
         queries.append(replace(query, twin=next((one.write for one in queries if _are_twins(one, query)), None)))
     return queries
 

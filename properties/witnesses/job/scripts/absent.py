@@ -1,6 +1,7 @@
-"""Stand-ins for packages that aren't installed: a script may import a stand-in, but a call is refused.
+"""Stand-ins for packages that aren't installed: a script may import them, but a call is refused.
 
-Functions of well-known packages that don't affect a check do nothing. Of other packages each use of a value is refused.
+Functions of well-known packages that don't affect a check do nothing. Calls of other packages do nothing until the
+script uses their values.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ WRITING = "delta.tables.DeltaTable"
 """The Delta class that writes outside the query."""
 NAMES: Mapping[str, Sequence[str]] = {"delta.tables": ("DeltaTable", "DeltaMergeBuilder", "DeltaOptimizeBuilder")}
 """The names that `from … import *` imports."""
+OF_MISSING = "a value of a package that isn't installed"
 CATCHING = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 
 
@@ -61,7 +63,7 @@ def _glue_options(argv: Sequence[str], names: Sequence[str]) -> dict[str, str]:
 
 
 class _GlueContext:
-    """Stands in for AWS Glue's `GlueContext`, with the check's session."""
+    """Stands in for the context of a job of AWS Glue, of which the session is here."""
 
     def __init__(self, *_: Any) -> None:
         self.spark_session = SparkSession.builder.getOrCreate()
@@ -71,7 +73,7 @@ class _GlueContext:
 
 
 def _glue_job(*_: Any) -> Absent:
-    """Return a stand-in for an AWS Glue job, whose calls do nothing."""
+    """Return a job of AWS Glue, whose beginning and end do nothing that a check would miss."""
     return Absent("awsglue.job.Job", _nothing)
 
 
@@ -98,7 +100,7 @@ class Absent:
 
     Args:
         name: The full name of the attribute.
-        skip: Called with the name of each call that does nothing (None: all calls are refused).
+        skip: Called with the name of each call that does nothing; None: all calls are refused.
     """
 
     def __init__(self, name: str, skip: Callable[[str], None] | None = None) -> None:
@@ -116,8 +118,8 @@ class Absent:
             return arguments[0] if len(arguments) == 1 and callable(arguments[0]) else self  # a decorator
         if self._skip is not None and not self._name.endswith(".toDF"):
             self._skip(self._name.removeprefix("delta.tables."))
-            return Absent(self._name, _nothing)  # further calls in the same line do nothing, either
-        raise ModuleNotFoundError(f"No module named {package!r}, and the script calls {self._name}", name=package)
+            return Absent(self._name, _nothing)  # the rest of the line is part of the error
+        raise ModuleNotFoundError(f"No module named {package!r}, of which {self._name} is called", name=package)
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
         """Allow the definition of a subclass, which is refused when called."""
@@ -125,7 +127,7 @@ class Absent:
 
     def __getitem__(self, key: object) -> Any:
         """Refuse a value that only the missing package defines."""
-        raise ModuleNotFoundError(f"No module named {self._name.partition('.')[0]!r}, and the script uses {self._name}")
+        raise ModuleNotFoundError(f"No module named {self._name.partition('.')[0]!r}, of which {self._name} is used")
 
     def __iter__(self) -> Iterator[Any]:
         return iter(())
@@ -137,24 +139,38 @@ class Absent:
         """End a block whose calls do nothing."""
 
 
-class UnknownName(Absent):
-    """Stands in for an attribute of a package that isn't well known: each use is refused, but a mention.
+class Uninstalled(Absent):
+    """Stands in for a value of a package: calls do nothing, and a use of a value is refused.
 
-    A call in code that a check doesn't run, such as a function for `foreachBatch`, does no harm.
+    A client that only the functions of a sink use does no harm, and a value that reaches Spark would.
     """
 
-    def __getattr__(self, name: str) -> UnknownName:
-        if name.startswith("__"):
+    def __getattr__(self, name: str) -> Uninstalled:
+        if name.startswith("_"):
             raise AttributeError(name)
-        return UnknownName(f"{self._name}.{name}")
+        return Uninstalled(f"{self._name}.{name}", self._skip)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Skip a call, unless a function is an argument, which the package would call."""
+        if self._skip is None or any(map(callable, (*arguments, *named.values()))):
+            return self._refuse()
+        self._skip(self._name)
+        return Uninstalled(f"{self._name}(…)", self._skip)
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Allow the definition of a subclass, which is refused when called."""
+        return (type(self._name.rpartition(".")[2], (), {"__new__": lambda *_, **__: self._refuse()}),)
+
+    def __repr__(self) -> str:
+        return f"{self._name}, {OF_MISSING}"
 
     def _refuse(self, *_: object) -> Any:
         package = self._name.partition(".")[0]
         raise ModuleNotFoundError(f"No module named {package!r}, of which {self._name} is used", name=package)
 
-    __call__ = __getitem__ = __iter__ = __len__ = __bool__ = __str__ = __format__ = __reduce_ex__ = _refuse
-    __enter__ = __contains__ = __lt__ = __gt__ = __le__ = __ge__ = __add__ = __radd__ = __mul__ = __rmul__ = _refuse
-    __sub__ = __rsub__ = __truediv__ = __rtruediv__ = __mod__ = __rmod__ = __int__ = __float__ = __fspath__ = _refuse
+    __getitem__ = __iter__ = __len__ = __bool__ = __str__ = __format__ = __reduce_ex__ = __enter__ = _refuse
+    __contains__ = __lt__ = __gt__ = __le__ = __ge__ = __add__ = __radd__ = __mul__ = __rmul__ = __neg__ = _refuse
+    __sub__ = __rsub__ = __truediv__ = __rtruediv__ = __mod__ = __int__ = __float__ = __index__ = __fspath__ = _refuse
 
 
 class AbsentModule(ModuleType):
@@ -170,18 +186,18 @@ class AbsentModule(ModuleType):
         self._skip = skip
 
     def __getattr__(self, name: str) -> Any:
-        package = self.__name__.partition(".")[0]
-        if package not in KNOWN:
-            if name == "__all__":  # `from … import *` could import any name
-                raise ModuleNotFoundError(f"No module named {package!r}", name=package)
-            if not name.startswith("__"):
-                return UnknownName(f"{self.__name__}.{name}")
+        package, full = self.__name__.partition(".")[0], f"{self.__name__}.{name}"
         if name == "__all__" and self.__name__ in NAMES:
             return [*NAMES[self.__name__]]
+        if name == "__all__" and package not in KNOWN:  # `from … import *` could import any name
+            raise ModuleNotFoundError(f"No module named {package!r}", name=package)
         if name.startswith("__"):
             raise AttributeError(name)
-        full = f"{self.__name__}.{name}"
-        return HARMLESS.get(full) or Absent(full, self._skip if full == WRITING or package in CLIENTS else None)
+        if full in HARMLESS:
+            return HARMLESS[full]
+        if package not in QUIET | CLIENTS | {"delta"}:
+            return Uninstalled(full, self._skip)
+        return Absent(full, self._skip if full == WRITING or package in CLIENTS else None)
 
 
 class _Maker(Loader):
@@ -192,18 +208,18 @@ class _Maker(Loader):
         return AbsentModule(spec.name, self.skip)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Leave a stand-in module unchanged."""
+        """Leave the module as it is."""
 
 
 def stand_in(name: str, skip: Callable[[str], None] | None) -> ModuleSpec | None:
-    """Return the spec of a stand-in for the module that is imported now (None: no stand-in applies).
+    """Return the spec of a stand-in for the module that is imported now; None: no stand-in applies.
 
     No stand-in applies if the code handles the missing package, as by `except ImportError`, or if a library imports a
     package that isn't well known.
 
     Args:
         name: The module's full name.
-        skip: Called with the name of each ignored call that writes (None: all calls are refused).
+        skip: Called with the name of each ignored call that writes; None: all calls are refused.
     """
     package = name.partition(".")[0]
     known = sys.modules.get(package)

@@ -25,6 +25,7 @@ from ....system.ipynb import SUFFIX, line_in, source_of
 from ....system.visible import first_line, visible
 from ...spark.engine import NO_LIMIT, Overdue, within
 from ..declaring import PATCHING
+from .absent import OF_MISSING
 from .answers import answers
 from .beside import package_of
 from .lifting import Lift, ScriptSource, WaitsForQueries
@@ -242,7 +243,7 @@ def _raised(lift: Lift, error: Exception) -> str:
         )
     if isinstance(error, NameError):
         return f"{message}; {lift.source.remedies.name_of(str(error.name))}"
-    if isinstance(error, ModuleNotFoundError) or isinstance(error.__context__, ModuleNotFoundError):
+    if ModuleNotFoundError in (type(error), type(error.__context__)) or OF_MISSING in str(error):
         return f"{message}; {lift.source.remedies.package}"
     condition = (condition_of(error) if isinstance(error, PySparkException) else None) or ""
     if (library := _UNLOADED.match(condition)) is not None:

@@ -96,8 +96,8 @@ def test_a_query_that_cannot_be_checked_leaves_the_others_their_verdict(
 
         return check
 
-    scripts = [SimpleNamespace(script=end, lines=[], twin="") for end in ends]
-    scripts.append(SimpleNamespace(script="refused", lines=[], twin="query 9: it computes as query 0"))  # isn't run
+    scripts = [SimpleNamespace(script=end, lines=[], by_row=False, twin="") for end in ends]
+    scripts.append(SimpleNamespace(script="refused", lines=[], by_row=True, twin="query 9: it computes as query 0"))
     monkeypatch.setattr(commands, "inferred_scripts", lambda *_: scripts)
     monkeypatch.setattr(commands, "checking", checking)
     outcomes: list[Any] = []

@@ -266,8 +266,8 @@ def test_a_setting_whose_class_is_missing_is_set_aside_and_a_refused_script_leav
 BODIES = {
     "x = 1": "starts no query: it ends without a call of start() or toTable() on a writeStream",
     "sys.exit(3)": "ends with exit(3), in line 5 before it starts a query; give its arguments",
-    "import nosuchmodule; nosuchmodule.f()": (
-        "raised ModuleNotFoundError, in line 5: No module named 'nosuchmodule', of which nosuchmodule.f is used; "
+    "import nosuchmodule; str(nosuchmodule.f())": (
+        "raised ModuleNotFoundError, in line 5: No module named 'nosuchmodule', of which nosuchmodule.f(…) is used; "
         "install it"
     ),
     "platform.fs.ls('/')": "raised NameError, in line 5: name 'platform' is not defined; define it",

@@ -114,12 +114,12 @@ def test_a_script_s_query_is_what_it_writes_and_nothing_of_it_is_run(scripted: S
         ("one = (\n", "isn't valid Python: '(' was never closed, in line 1"),
         ("nothing\n", "raised NameError, in line 1: name 'nothing' is not defined; define it with"),
         (
-            "from no_such_module import f\ntry:\n    f()\nexcept Exception:\n    raise ValueError('no f')\n",
+            "from no_such_module import f\ntry:\n    str(f())\nexcept Exception:\n    raise ValueError('no f')\n",
             "raised ValueError, in line 5: no f; install",
         ),
         (
-            "import no_such_module\nno_such_module.f()\n",
-            "in line 2: No module named 'no_such_module', of which no_such_module.f is used; install",
+            "import no_such_module\nprint(str(no_such_module.f()))\n",
+            "in line 2: No module named 'no_such_module', of which no_such_module.f(…) is used; install",
         ),
         (
             "open('no_such_file')\n",

@@ -158,7 +158,7 @@ def test_arguments_variables_and_tables_get_stand_ins_that_are_told(spark: Spark
             r"nothing calls visits \(line 2\): give the script that calls it",
         ),
         (
-            "import nowhere_at_all\nnowhere_at_all.f()",
+            "import nowhere_at_all\nstr(nowhere_at_all.f())",
             "raised ModuleNotFoundError, in line 3: No module named 'nowhere_at_all', of which .* is used; install it",
         ),
         ("def broken(:", "isn't valid Python: .*, in line 2"),

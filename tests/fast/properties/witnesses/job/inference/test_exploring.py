@@ -375,7 +375,21 @@ def test_functions_that_write_streams_and_are_not_called_are_named(tmp_path: Pat
     assert functions_with_queries(ScriptSource(print)) == ""
 
 
+@pytest.mark.parametrize(
+    ("text", "args"),
+    [
+        ("if len(sys.argv) != 3: raise Exception('Usage: job.py <in path> <minutes> [out]')\n", ["in_path", "minutes"]),
+        ("if len(sys.argv) < 3:\n    sys.exit(1)\n", ["argument1", "argument2"]),
+        ("if not len(sys.argv) > 1:\n    raise ValueError('no topic')\n", ["argument1"]),
+        ("a, b = sys.argv[1:] if len(sys.argv) == 3 else sys.exit('two')\n", ["argument1", "argument2"]),
+    ],
+)
+def test_a_script_that_counts_its_arguments_gets_as_many(text: str, args: list[str], explore: Exploring) -> None:
+    assert [*explore(text + EVENTS + START).source.args] == args
+
+
 def test_an_argument_that_no_error_asks_for_is_not_made_up(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text("")
     source = ScriptSource(tmp_path / "job.py")
     for message, error in (
         ("it failed", None),
