@@ -1,7 +1,6 @@
-"""Stand-ins for packages that aren't installed: a script may import them, but a call is refused.
+"""Stand-ins for packages that aren't installed: a script may import and call them, but no value of theirs is used.
 
-Functions of well-known packages that don't affect a check do nothing. Calls of other packages do nothing until the
-script uses their values.
+Functions of well-known packages that don't affect a check do nothing.
 """
 
 from __future__ import annotations
@@ -152,7 +151,8 @@ class Uninstalled(Absent):
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Skip a call, unless a function is an argument, which the package would call."""
-        if self._skip is None or any(map(callable, (*arguments, *named.values()))):
+        given = [one for one in (*arguments, *named.values()) if not isinstance(one, Absent)]
+        if self._skip is None or any(map(callable, given)):
             return self._refuse()
         self._skip(self._name)
         return Uninstalled(f"{self._name}(…)", self._skip)

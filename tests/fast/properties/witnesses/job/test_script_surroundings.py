@@ -166,7 +166,7 @@ def test_a_package_that_is_not_there_is_refused_where_it_is_called(text: str, ru
 @pytest.mark.parametrize(
     ("text", "used"),
     [
-        ("client = a.Client(1)\nclient.connect(port=2).close()", ""),
+        ("client = a.Client(1)\nclient.connect(client, port=2).close()", ""),
         ("f'{a.name()}'", r"a.name\(…\)"),
         ("if a.DEBUG: pass", "a.DEBUG"),
         ("range(a.N)", "a.N"),

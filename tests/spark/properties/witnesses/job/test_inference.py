@@ -112,7 +112,7 @@ def test_the_sides_of_a_join_have_its_columns_as_keys(spark: SparkSession, tmp_p
 
 def test_queries_that_compute_the_same_are_twins(spark: SparkSession, tmp_path: Path) -> None:
     text = """
-        def counted(topic, minutes="5", least=1, twice=lambda n: n):
+        def counted(topic, minutes="5", least=1, twice=F.col):
             e = spark.readStream.schema("user string, at timestamp, n int").json(f"/in/{topic}")
             late = e.withWatermark("at", f"{minutes} minutes").where(F.col("n") > least)
             late.withColumn("n", twice("n")).groupBy(F.window("at", "1 hour")).count().writeStream.start()
