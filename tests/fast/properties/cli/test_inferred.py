@@ -104,3 +104,12 @@ def test_a_query_that_cannot_be_checked_leaves_the_others_their_verdict(
     with pytest.raises(raised, match=says):
         commands._checking("job.py", JobOptions(), {}, outcomes, None)()
     assert len(outcomes) == (raised is not BadInput and "" not in ends)
+
+
+def test_queries_without_state_are_checked_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    scripts = [SimpleNamespace(script=name, lines=[], by_row=name == "plain", twin="") for name in ("sum", "plain")]
+    monkeypatch.setattr(commands, "inferred_scripts", lambda *_: scripts)
+    monkeypatch.setattr(commands, "checking", lambda path, script, *_: lambda: ran.append(script))
+    commands._checking("job.py", JobOptions(), {}, [], None)()
+    assert ran == ["plain", "sum"]
