@@ -134,7 +134,7 @@ Seconds = Annotated[
     of_job(
         min=1,
         help="Time limit of a query, and of all histories that run alone, 120 by default; of a script whose inputs are "
-        "inferred, of the whole check, 110 by default.",
+        "inferred, of the whole check, by default 150 from the start of the command.",
     ),
 ]
 

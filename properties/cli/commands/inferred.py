@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ...witnesses.job.inference.inputs import InferredInput
     from ...witnesses.job.scripts.script import Script
 
-SECONDS = 110.0
-"""The default time limit of the checks of all queries of a script."""
+SECONDS = 150.0
+"""The default time limit of a script's checks, from the start of the command."""
 SECONDS_OF_QUERY = 60.0
 """The time limit of each run of a query."""
 OVERRIDES = ("key", "time", "time_format")
@@ -114,6 +114,7 @@ def _checking(
     """
     from ...checking.jobs.verdicts import CheckFailed, Inconclusive
 
+    begun = time.monotonic()
     say(f"reading {visible(path)}")
     scripts = inferred_scripts(path, options)
     for line in dict.fromkeys(line for one in scripts for line in one.lines):
@@ -130,7 +131,7 @@ def _checking(
     def check() -> None:
         failed: list[CheckFailed] = []
         refused: list[StreamproofError] = []
-        ends = time.monotonic() + seconds
+        ends = (begun if options.seconds is None else time.monotonic()) + seconds
         # A query without state takes less than its share of the time, which the others get.
         asked = sorted((one for one in scripts if not one.twin), key=lambda one: not one.by_row)
         for number, one in enumerate(asked):

@@ -22,6 +22,7 @@ from pyspark.streaming import StreamingContext
 
 from ....system.visible import visible
 from ...spark.platform.connect import classes
+from .avro import avro_as_json
 from .lifting import Lift, WaitsForQueries
 from .notebooks import display
 from .reads import FILES, Read
@@ -74,6 +75,7 @@ def answers(lift: Lift) -> Iterator[tuple[Any, Methods]]:
     yield time, {"sleep": _sleeping(lift, time.sleep)}
     yield builtins, {"input": _asking(lift)}
     yield StreamingContext, {"__init__": _of_dstreams(lift)}
+    yield from avro_as_json(lift)
     if "pyspark.ml.util" in sys.modules or lift.source.mentions("pyspark.ml"):  # its import takes half a second
         yield from _models(lift)
 

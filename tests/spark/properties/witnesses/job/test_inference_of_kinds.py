@@ -44,6 +44,19 @@ def inferred(text: str, spark: SparkSession, folder: Path) -> list[InferredQuery
         ),
         pytest.param(
             """
+            from pyspark.sql.avro.functions import from_avro, to_avro
+            time = '{"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}}'
+            fields = '{"name": "user", "type": "string"}, ' + time
+            schema = '{"type": "record", "name": "click", "fields": [' + fields + "]}"
+            rows = k.select(from_avro(F.expr("substring(value, 6)"), schema).alias("v")).select("v.*")
+            rows.withWatermark("at", "1 minute").groupBy("user", F.window("at", "1 hour")).count().select(
+                to_avro(F.struct("user", "count")).alias("value")).writeStream.start()
+            """,
+            'Input("user string, at timestamp", key="user", time="at", format="kafka")',
+            id="Avro without its package",
+        ),
+        pytest.param(
+            """
             parts = k.select(F.split(text, ", ").alias("p"))
             rows = parts.select(F.col("p")[0].alias("user"), F.col("p")[2].cast("int").alias("n"))
             rows.groupBy("user").sum("n").writeStream.outputMode("update").start()

@@ -1,0 +1,46 @@
+"""Avro's functions without the package that Spark loads for them: the records of a check are JSON instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.avro import functions as avro_functions
+from pyspark.sql.types import StructType, _parse_datatype_json_string
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from .lifting import Lift
+
+_CLASS = "org.apache.spark.sql.avro.AvroDataToCatalyst"
+_BEHIND_HEADER = re.compile(r"substring\((`?[\w.]+`?), 6(?:, \d+)?\)")
+"""The bytes of a record behind the id of its schema in a registry."""
+
+
+def avro_as_json(lift: Lift) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield the module of Avro's functions, with functions for JSON, if Spark lacks Avro's package."""
+    jvm: Any = getattr(lift.spark, "_jvm", None)  # Spark Connect has no such attribute
+    if not jvm or jvm.org.apache.spark.util.Utils.classIsLoadable(_CLASS):
+        return
+    own = avro_functions.from_avro
+
+    def from_avro(data: Any, jsonFormatSchema: str, options: Mapping[str, str] | None = None) -> Column:
+        schema = (options or {}).get("avroSchema") or jsonFormatSchema
+        parsed = getattr(jvm.org.apache.avro, "Schema$Parser")().parse(schema)
+        converted = jvm.org.apache.spark.sql.avro.SchemaConverters.toSqlType(parsed)
+        kind = _parse_datatype_json_string(converted.dataType().json())
+        if not isinstance(kind, StructType):  # no payload of the check
+            return own(data, jsonFormatSchema, dict(options or {}))
+        lift.note("from_avro(…) reads JSON, for Spark has no Avro here")
+        given = F.col(data) if isinstance(data, str) else data
+        behind = _BEHIND_HEADER.fullmatch(given._jc.toString())
+        return F.from_json((F.col(behind[1]) if behind is not None else given).cast("string"), kind)
+
+    def to_avro(data: Any, jsonFormatSchema: str = "") -> Column:
+        lift.note("to_avro(…) writes JSON, for Spark has no Avro here")
+        return F.to_json(F.struct(data)).cast("binary")
+
+    yield avro_functions, {"from_avro": from_avro, "to_avro": to_avro}
