@@ -62,7 +62,7 @@ def _glue_options(argv: Sequence[str], names: Sequence[str]) -> dict[str, str]:
 
 
 class _GlueContext:
-    """Stands in for the context of a job of AWS Glue, of which the session is here."""
+    """Stands in for AWS Glue's `GlueContext`, with the check's session."""
 
     def __init__(self, *_: Any) -> None:
         self.spark_session = SparkSession.builder.getOrCreate()
@@ -72,7 +72,7 @@ class _GlueContext:
 
 
 def _glue_job(*_: Any) -> Absent:
-    """Return a job of AWS Glue, whose beginning and end do nothing that a check would miss."""
+    """Return a stand-in for an AWS Glue job, whose calls do nothing."""
     return Absent("awsglue.job.Job", _nothing)
 
 
@@ -99,7 +99,7 @@ class Absent:
 
     Args:
         name: The full name of the attribute.
-        skip: Called with the name of each call that does nothing; None: all calls are refused.
+        skip: Called with the name of each call that does nothing (None: all calls are refused).
     """
 
     def __init__(self, name: str, skip: Callable[[str], None] | None = None) -> None:
@@ -117,8 +117,8 @@ class Absent:
             return arguments[0] if len(arguments) == 1 and callable(arguments[0]) else self  # a decorator
         if self._skip is not None and not self._name.endswith(".toDF"):
             self._skip(self._name.removeprefix("delta.tables."))
-            return Absent(self._name, _nothing)  # the rest of the line is part of the error
-        raise ModuleNotFoundError(f"No module named {package!r}, of which {self._name} is called", name=package)
+            return Absent(self._name, _nothing)  # further calls in the same line do nothing, either
+        raise ModuleNotFoundError(f"No module named {package!r}, and the script calls {self._name}", name=package)
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
         """Allow the definition of a subclass, which is refused when called."""
@@ -126,7 +126,7 @@ class Absent:
 
     def __getitem__(self, key: object) -> Any:
         """Refuse a value that only the missing package defines."""
-        raise ModuleNotFoundError(f"No module named {self._name.partition('.')[0]!r}, of which {self._name} is used")
+        raise ModuleNotFoundError(f"No module named {self._name.partition('.')[0]!r}, and the script uses {self._name}")
 
     def __iter__(self) -> Iterator[Any]:
         return iter(())
@@ -166,7 +166,7 @@ class Uninstalled(Absent):
 
     def _refuse(self, *_: object) -> Any:
         package = self._name.partition(".")[0]
-        raise ModuleNotFoundError(f"No module named {package!r}, of which {self._name} is used", name=package)
+        raise ModuleNotFoundError(f"No module named {package!r}, and the script uses {self._name}", name=package)
 
     __getitem__ = __iter__ = __len__ = __bool__ = __str__ = __format__ = __reduce_ex__ = __enter__ = _refuse
     __contains__ = __lt__ = __gt__ = __le__ = __ge__ = __add__ = __radd__ = __mul__ = __rmul__ = __neg__ = _refuse
@@ -208,18 +208,18 @@ class _Maker(Loader):
         return AbsentModule(spec.name, self.skip)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Leave the module as it is."""
+        """Leave a stand-in module unchanged."""
 
 
 def stand_in(name: str, skip: Callable[[str], None] | None) -> ModuleSpec | None:
-    """Return the spec of a stand-in for the module that is imported now; None: no stand-in applies.
+    """Return the spec of a stand-in for the module that is imported now (None: no stand-in applies).
 
     No stand-in applies if the code handles the missing package, as by `except ImportError`, or if a library imports a
     package that isn't well known.
 
     Args:
         name: The module's full name.
-        skip: Called with the name of each ignored call that writes; None: all calls are refused.
+        skip: Called with the name of each ignored call that writes (None: all calls are refused).
     """
     package = name.partition(".")[0]
     known = sys.modules.get(package)

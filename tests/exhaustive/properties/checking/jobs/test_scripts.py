@@ -267,7 +267,7 @@ BODIES = {
     "x = 1": "starts no query: it ends without a call of start() or toTable() on a writeStream",
     "sys.exit(3)": "ends with exit(3), in line 5 before it starts a query; give its arguments",
     "import nosuchmodule; str(nosuchmodule.f())": (
-        "raised ModuleNotFoundError, in line 5: No module named 'nosuchmodule', of which nosuchmodule.f(…) is used; "
+        "raised ModuleNotFoundError, in line 5: No module named 'nosuchmodule', and the script uses nosuchmodule.f(…); "
         "install it"
     ),
     "platform.fs.ls('/')": "raised NameError, in line 5: name 'platform' is not defined; define it",

@@ -128,25 +128,25 @@ def test_a_script_s_log_file_is_not_written_and_its_folder_may_be_missing(run: R
 USES = {
     "from delta.tables import *\nfrom delta import DeltaTable as D, configure_spark_with_delta_pip as c\nc(1)": "",
     "import delta\nassert delta.configure_spark_with_delta_pip(spark_session_builder=1, extra_packages=[]) == 1": "",
-    "from delta.tables import *\nDeltaTable.forPath(None, '/x')": "delta.tables.DeltaTable.forPath is called",
+    "from delta.tables import *\nDeltaTable.forPath(None, '/x')": "the script calls delta.tables.DeltaTable.forPath",
     "import findspark, pkg_resources\nfindspark.init()\npkg_resources.get_distribution('pytest').version": "",
     "from awsglue.utils import getResolvedOptions as g\nassert g(['--A', '1'], 'AB') == {'A': '1', 'B': 'b'}": "",
     "import boto3, boto3.session\nfrom botocore.exceptions import ClientError\ns3 = boto3.client": "",
-    "import boto3\nboto3.client('s3')": "No module named 'boto3', of which boto3.client is used",
+    "import boto3\nboto3.client('s3')": "No module named 'boto3', and the script uses boto3.client",
     "from great_expectations.core import Batch\nclass Mine(Batch): pass": "",
-    "from mlflow.pyfunc import Model\nclass Mine(Model): pass\nMine()": "mlflow.pyfunc.Model is used",
+    "from mlflow.pyfunc import Model\nclass Mine(Model): pass\nMine()": "the script uses mlflow.pyfunc.Model",
     "from google.cloud import pubsub_v1": "",
     "from loguru import logger\n@logger.catch\ndef f(): return 1\nlogger.bind(a=1).info('x')\nassert f() == 1": "",
     "from nosuchmodule.a import *": "No module named 'nosuchmodule'",
     "from nosuchmodule.a import F, g\ndef sink(): g.h(F())\nclass Mine(F): pass": "",
-    "from nosuchmodule.a import A\nclass Mine(A): pass\nMine()": "nosuchmodule.a.A is used",
-    "import nosuchmodule\nnosuchmodule.f()": "nosuchmodule.f is used",
+    "from nosuchmodule.a import A\nclass Mine(A): pass\nMine()": "the script uses nosuchmodule.a.A",
+    "import nosuchmodule\nnosuchmodule.f()": "the script uses nosuchmodule.f",
     "import json.nosuchmodule": "No module named 'json.nosuchmodule'",
     "try:\n    import nosuchmodule\nexcept ImportError:\n    nosuchmodule = None\nassert nosuchmodule is None": "",
     "try:\n    import redis\nexcept ImportError:\n    redis = None\nassert redis is None": "",
     "try:\n    import redis\nexcept:\n    redis = None\nassert redis is None": "",
-    "try:\n    import redis\nexcept ValueError:\n    redis = None\nredis.Redis()": "redis.Redis is called",
-    "try:\n    one = 1\nexcept ImportError:\n    pass\nimport redis\nredis.Redis()": "redis.Redis is called",
+    "try:\n    import redis\nexcept ValueError:\n    redis = None\nredis.Redis()": "the script calls redis.Redis",
+    "try:\n    one = 1\nexcept ImportError:\n    pass\nimport redis\nredis.Redis()": "the script calls redis.Redis",
     "from importlib.util import find_spec\nassert find_spec('boto3') is None": "",
     "from importlib.util import find_spec\nimport boto3": "",
 }
@@ -181,7 +181,7 @@ def test_calls_of_an_unknown_package_do_nothing_until_their_value_is_used(
     write(tmp_path, job=f"from nosuchmodule import a\n{text}\n")
     skipped: list[str] = []
     if used:
-        with pytest.raises(ModuleNotFoundError, match=f"named 'nosuchmodule', of which nosuchmodule.{used} is used"):
+        with pytest.raises(ModuleNotFoundError, match=f"named 'nosuchmodule', and the script uses nosuchmodule.{used}"):
             run("job.py", skipped)
     else:
         run("job.py", skipped)
@@ -203,7 +203,7 @@ def test_a_job_of_glue_has_the_session_and_is_refused_where_glue_reads(
     )
     write(tmp_path, job=text, other=f"{text}glue.create_data_frame.from_options(connection_type='kinesis')\n")
     assert run("job.py")["spark"] == "the session"
-    with pytest.raises(ModuleNotFoundError, match=r"GlueContext.create_data_frame.from_options is called"):
+    with pytest.raises(ModuleNotFoundError, match=r"the script calls awsglue.context.GlueContext.create_data_frame"):
         run("other.py")
 
 

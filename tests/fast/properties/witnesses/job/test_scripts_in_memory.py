@@ -119,7 +119,7 @@ def test_a_script_s_query_is_what_it_writes_and_nothing_of_it_is_run(scripted: S
         ),
         (
             "import no_such_module\nprint(str(no_such_module.f()))\n",
-            "in line 2: No module named 'no_such_module', of which no_such_module.f(…) is used; install",
+            "in line 2: No module named 'no_such_module', and the script uses no_such_module.f(…); install",
         ),
         (
             "open('no_such_file')\n",
