@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .lifting import Lift
 
 _CLASS = "org.apache.spark.sql.avro.AvroDataToCatalyst"
-_BEHIND_HEADER = re.compile(r"substring\((`?[\w.]+`?), 6(?:, \d+)?\)")
+_BEHIND_HEADER = re.compile(r"substr(?:ing)?\(\s*(`?[\w.]+`?)\s*,\s*6\s*(?:,.*)?\)", re.IGNORECASE)
 """The bytes of a record behind the id of its schema in a registry."""
 
 
