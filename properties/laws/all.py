@@ -18,6 +18,7 @@ from .metamorphic.partitions import Partitions
 from .metamorphic.repeats import Repeats
 from .metamorphic.restart import Restart
 from .metamorphic.row_by_row import RowsOneAtATime
+from .metamorphic.sink_fault import SINK_FAULTS
 from .metamorphic.upgrade import Upgrade
 from .metamorphic.variants import VariantLaw
 from .of_reference.duckdb import DuckDBOfReference
@@ -134,7 +135,7 @@ def saved_variation(run: RunOptions, saved: Mapping[str, Any]) -> Variation:
         BadInput: The law is unknown, or doesn't accept the saved argument.
     """
     # A history's behaviour in a shared query can't be replayed without the other histories.
-    laws = {law.of_jobs: law for law in (*invariants(), UPGRADE) if not isinstance(law, Packing)}
+    laws = {law.of_jobs: law for law in (*invariants(), *SINK_FAULTS.values(), UPGRADE) if not isinstance(law, Packing)}
 
     def refuse() -> NoReturn:
         raise BadInput(

@@ -68,7 +68,7 @@ class Invariant(ABC):
         given: The default of `variation`'s argument `given`, as JSON; None: no argument is needed.
     """
 
-    of_jobs: ClassVar[str]
+    of_jobs: str
     given: ClassVar[Any] = None
 
     def draw(self, run: RunOptions, seed: int, batches: int) -> Any:

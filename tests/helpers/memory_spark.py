@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import re
 import traceback
 import zlib
@@ -331,6 +332,7 @@ class JReader:
         number, kinds = next(_numbers), self.kinds
         columns = [column(name, next(_numbers)) for name in kinds.names]
         path_of = SimpleNamespace(isDefined=lambda: target is not None, get=lambda: str(target))
+        self.spark.most_files[number] = int(self.said.get("maxFilesPerTrigger", 1))
         source = SimpleNamespace(options=lambda: SimpleNamespace(get=lambda name: path_of))
         plan = Operator("StreamingRelation", output=columns, streams=True, dataSource=source)
         return JFrame(self.spark, kinds, plan, lambda run: run.rows.get(number, []), {number: target or Path()})
@@ -454,10 +456,10 @@ class JQuery:
             return json.loads(logged.read_text())["files"]  # type: ignore[no-any-return]
         before = [json.loads(self.offsets(one).read_text()) for one in range(number)]
         files: list[list[str]] = []
-        for index, folder in enumerate(self.frame.sources.values()):
+        for index, (source, folder) in enumerate(self.frame.sources.items()):
             taken = {name for one in before for name in one["files"][index]}
             there = sorted(folder.glob("*.parquet"), key=lambda path: (path.stat().st_mtime, path.name))
-            files.append([path.name for path in there if path.name not in taken][:1])
+            files.append([path.name for path in there if path.name not in taken][: self.frame.spark.most_files[source]])
         moved = self.frame.state and bool(before) and before[-1]["watermark_us"] != self.watermark_us
         return files if any(files) or moved else None
 
@@ -584,6 +586,9 @@ class Jvm:
             return _Functions()
         if name.endswith(".Trigger"):
             return _Triggers()
+        if name == "java":
+            handle = SimpleNamespace(current=lambda: SimpleNamespace(pid=os.getpid))
+            return SimpleNamespace(lang=SimpleNamespace(ProcessHandle=handle))
         if name == "org":
             loadable = SimpleNamespace(classIsLoadable=lambda text: text in self.classes)
             util = SimpleNamespace(Utils=loadable)
@@ -610,6 +615,7 @@ class Session(SparkSession):
     Attributes:
         views: The frames of its views and tables, by name.
         started: The queries that it has started.
+        most_files: The number of files that a micro-batch takes of a source, by the number of each read.
         wrote: The batch writes: the method, the target and what else the writer was told.
         folder: Where its queries have temporary checkpoints.
     """
@@ -617,6 +623,7 @@ class Session(SparkSession):
     def __init__(self, folder: Path) -> None:
         self.folder, self.views, self.started, self.settings = folder, dict[str, JFrame](), list[JQuery](), Conf()
         self.wrote: list[tuple[str, str | None, dict[str, Any]]] = []
+        self.most_files: dict[int, int] = {}
         self._jvm = Jvm()
         stopped = SimpleNamespace(isStopped=lambda: False)
         self._jsc = SimpleNamespace(sc=lambda: stopped)

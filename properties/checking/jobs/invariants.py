@@ -11,22 +11,24 @@ from ...generators.columns.key_spaces import shared_identities
 from ...laws.all import invariants as laws_of_jobs
 from ...laws.all import variations_of
 from ...laws.expected.oracles import FORGETS, JobOracle
+from ...laws.metamorphic.crash import Replay
 from ...laws.metamorphic.cuts import Cuts
 from ...laws.metamorphic.order import OrderLaw
 from ...laws.metamorphic.row_by_row import RowsOneAtATime
+from ...laws.metamorphic.sink_fault import SINK_FAULTS
 from ...laws.variation import Variation
 from ...system.time_limit import seconds_left
+from ...witnesses.job.dying.faults import NO_FAULT, REREADS, FaultOutcome
 from ...witnesses.job.witness import EmittedBatches
 from ...witnesses.run_options import OF_SINKS, Moment
-from ..sinks.faults import FAULTS
 from .arguments import CheckOptions
 from .conclusion import limits, notes_on, unfinished
 from .job_check import JobCheck
 from .reports import JobReport
 from .verdicts import Violated
 
-NOT_ASKED = [fault.name.replace("-", " ") for fault in FAULTS if not fault.in_invariants]
-"""The faults that are simulated only on the sinks of the table."""
+ALL_FAULTS = "all"
+IN_COMMIT = "death in commit: `streamproof sinks` plays it on sinks of its own"
 HISTORIES = 100
 """The default number of histories of a check, in which each history runs in many ways."""
 
@@ -44,14 +46,36 @@ def invariants_of(without: Sequence[str]) -> tuple[list[str], list[str]]:
     return laws, [name for name in without if name not in names]
 
 
-class Invariants:
-    """The checks of a job's invariants, each against the shared plain run of the job."""
+def faults_of(faults: Sequence[str], is_sink: bool) -> list[str]:
+    """Return the names of the faults that a sink undergoes besides crashes.
 
-    def __init__(self, options: CheckOptions, without: Sequence[str] = ()) -> None:
+    Raises:
+        BadInput: A fault is unknown, or the job isn't a sink.
+    """
+    if faults and not is_sink:
+        raise BadInput("faults= are faults of a sink, and the job returns its result: give a Sink(…), or no faults")
+    for name in faults:
+        if name not in (*SINK_FAULTS, ALL_FAULTS):
+            raise BadInput(f"faults has {name!r}: name some of {', '.join(SINK_FAULTS)}, or {ALL_FAULTS!r} for all")
+    return [name for name in SINK_FAULTS if name in faults or ALL_FAULTS in faults]
+
+
+class Invariants:
+    """The checks of a job's invariants, each against the shared plain run of the job.
+
+    Args:
+        options: The common options of the checks.
+        without: The names of invariants that are left out.
+        faults: The names of the faults that a sink undergoes.
+    """
+
+    def __init__(self, options: CheckOptions, without: Sequence[str] = (), faults: Sequence[str] = ()) -> None:
         self.options, self.without = options, without
+        self.faults = faults_of(faults, options.run.is_sink)
         self.emitted: dict[str, list[EmittedBatches]] = {}
         # A history drawn for append mode contains an additional batch, which closes everything.
         variations = variations_of(options.run, options.seed, options.batches + (options.run.mode == "append"))
+        variations += [one for name in self.faults for one in SINK_FAULTS[name].variations(options.run)]
         asked = [variation for variation in variations if variation.law not in without]
         declared = options.runner.declare(options.run)
         for name in options.without:
@@ -79,7 +103,7 @@ class Invariants:
     def before_violation(self, broken: str, held: Mapping[str, int]) -> str:
         """Return the invariants that held before a broken invariant, and those that were not run after it."""
         laws = [check.variation.law for check in self.checks]
-        left = [law for law in laws[laws.index(broken) + 1 :] if law not in held]
+        left = [law for law in laws[laws.index(broken) + 1 :] if law not in held and law != broken]
         done = "; ".join(f"{law} ({count} histories)" for law, count in held.items()) or "nothing was run"
         return f"Held before: {done}. Not run after the violation: {'; '.join(left) or 'none'}."
 
@@ -93,7 +117,7 @@ class Invariants:
         for check in self.checks:
             if check.variation.saved:
                 check.replay(examples)
-        before = self.checks[0]
+        before, asked = self.checks[0], [check.variation.law for check in self.checks]
         held: dict[str, int] = {}
         unrun: list[str] = []
         unsure = [f"{law}: without= leaves it out" for law in self.without]
@@ -104,7 +128,7 @@ class Invariants:
             check.judge.met.settings |= before.judge.met.settings
             check.judge.met.triggers |= before.judge.met.triggers
             law = check.variation.law
-            if why := _why_not_asked(check.variation, before, held):
+            if why := _why_not_asked(check.variation, before, held, asked):
                 unsure.append(why)
                 continue
             if not seconds_left():
@@ -121,13 +145,16 @@ class Invariants:
                 raise
             if check.variation.run.crash_in and check.judge.is_sink:
                 unsure += _without_crash(law, held, check.judge.met.crashed)
+            unsure += _under_fault(law, held, check.judge.met.fault or NO_FAULT)
             before = check
         if unrun:
             raise unfinished(before.judge.name, held, unrun)
         if before.judge.is_sink and before.judge.met.plan.has_function and RowsOneAtATime.of_jobs not in self.without:
             unsure.append(f"{RowsOneAtATime.of_jobs}: a sink may rely on a key's rows coming once in a batch")
         if before.judge.is_sink:
-            unsure.append(f"{', '.join(NOT_ASKED)}: `streamproof sinks` plays these faults on sinks of its own")
+            if left := [name for name in SINK_FAULTS if name not in self.faults]:
+                unsure.append(f"the faults {', '.join(left)}: faults=[…] names those that the sink must withstand")
+            unsure.append(IN_COMMIT)
         return JobReport(
             job=before.judge.name,
             says=f"{before.judge.name}: the output doesn't change with",
@@ -153,8 +180,24 @@ def _without_crash(law: str, held: dict[str, int], crashed: Collection[Moment]) 
     return []
 
 
-def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str]) -> str:
-    """Return the reason why a variation doesn't apply to a job, from earlier checks; empty: it applies."""
+def _under_fault(law: str, held: dict[str, int], outcome: FaultOutcome) -> list[str]:
+    """Return what a fault has shown besides the rows; if it didn't happen, remove the law from `held`."""
+    if outcome.unmet:
+        del held[law]
+        return [f"{law}: {outcome.unmet}"]
+    torn = [f"complete batches under {law}: a reader found half a batch of {outcome.torn} histories"]
+    return torn * bool(outcome.torn)
+
+
+def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str], asked: Collection[str] = ()) -> str:
+    """Return the reason why a variation doesn't apply to a job, from earlier checks; empty: it applies.
+
+    Args:
+        variation: The variation.
+        before: The check before it.
+        held: The invariants that held.
+        asked: All invariants of the job.
+    """
     law, plans = variation.law, (before.judge.declared.plan, before.judge.met.plan)
     if variation.comparing == "end" and any(FORGETS in plan.operators for plan in plans):
         return f"{law}: dropDuplicatesWithinWatermark forgets at the end of a batch"
@@ -162,6 +205,16 @@ def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str]
         return f"{law}: {before.judge.without_table}"
     if law == Cuts.of_jobs and variation.run.processing_time:
         return f"{law}: a row's batch determines its processing time"
+    if fault := variation.run.fault:
+        if Replay.of_jobs in asked and Replay.of_jobs not in held:
+            return f"{law}: it is checked only after {Replay.of_jobs}"
+        is_stateful = before.judge.met.stateful
+        if fault == "two-queries" and before.why_alone:
+            return f"{law}: the rows of its keys can't be divided: {before.why_alone}"
+        if fault == "deleted-checkpoint-latest" and is_stateful:
+            return f"{law}: the query's state is deleted too"
+        if fault in REREADS and is_stateful and Cuts.of_jobs not in held:
+            return f"{law}: it is checked only after {Cuts.of_jobs}"
     if variation.is_alone and before.why_alone:
         how = "the rows of all ran as one history" if before.runs_as_one else "each runs in a query of its own"
         return f"histories of other keys, for {how}: {before.why_alone}"

@@ -123,7 +123,9 @@ class Job:
         return found
 
     @checked
-    def invariants(self, *, without: Sequence[str] = (), **asked: Unpack[Drawing]) -> JobReport:
+    def invariants(
+        self, *, without: Sequence[str] = (), faults: Sequence[str] = (), **asked: Unpack[Drawing]
+    ) -> JobReport:
         """Check, without an oracle, that the way the job's query runs doesn't change its output.
 
         The query is restarted after each batch. It crashes in each micro-batch, with and without data, before its
@@ -135,6 +137,8 @@ class Job:
         Args:
             without: Invariants that don't apply to the job, by their names in the report, such as "rows one at a time";
                 further columns of the result that aren't compared.
+            faults: The faults that a sink must withstand besides crashes, such as ["zombie"], or ["all"]; see
+                `docs/sinks.md`. Each takes as long as a crash.
             asked: `histories`, `seed`, `examples` and `folder`; see `Job`. A counterexample of an invariant also names
                 the invariant and the query's run options.
 
@@ -152,7 +156,7 @@ class Job:
         laws, columns = invariants_of([*without, *self.how.get("without", ())])
         options, histories = self._options(asked, without=columns), asked.get("histories")
         tell_of_few(histories)
-        checking = Invariants(options, laws)
+        checking = Invariants(options, laws, faults)
         with noting(checking.checks[0].judge):
             return checking.report(histories or HISTORIES_OF_INVARIANTS, asked.get("examples", ()))
 
@@ -274,18 +278,21 @@ def check_job(
 
 
 @checked
-def invariants(job: JobOrSink | Script, *inputs: Input, **given: Unpack[Given]) -> JobReport:
+def invariants(
+    job: JobOrSink | Script, *inputs: Input, faults: Sequence[str] = (), **given: Unpack[Given]
+) -> JobReport:
     """Check a job's invariants in one call: `Job(job, *inputs, mode=…).invariants(histories=…)`.
 
     Args:
         job: As for `Job`.
         inputs: As for `Job`.
+        faults: As for `Job.invariants`.
         given: The attributes of `Job`, of which `without` may name invariants; and `histories`, `seed`, `examples` and
             `folder`.
     """
     __tracebackhide__ = True
     how, asked = divided(given)
-    return Job(job, *inputs, **how).invariants(**asked)
+    return Job(job, *inputs, **how).invariants(faults=faults, **asked)
 
 
 @checked

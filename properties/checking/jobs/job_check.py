@@ -282,6 +282,8 @@ class JobCheck:
             if self.variation.law and self.can_be_one:  # a batch may fail only with many rows, independent of keys
                 together = self.as_one([one for one, _ in failing][:MOST_TOGETHER])
                 self.raise_smallest(together, compared, self.variation, head=f"{differ}.", started=started)
+            if self.variation.run.fault:
+                raise self.violation(history, self.variation, compared, f"{differ} in one query, and none alone.")
             why = (
                 f"{differ} in one query, such as one that {_in_words(compared.difference)}; alone in its query it "
                 "agrees. So a history's result depends on the others, though no two share a key"
@@ -508,6 +510,8 @@ class JobCheck:
         head = " ".join(filter(None, (head, variation.remedy, self.two_runs)))
         if compared.output.died_at and any(at.moment in OF_SINKS for at in variation.run.crash_in):
             head = f"{head} It died {compared.output.died_at}."
+        if variation.run.fault:
+            head = f"{head} {compared.under_fault}"
         causes = [name for name in self.judge.divergences if self.may_cause(name, history, variation)]
         head = " ".join([head, *(f"{one}." for one in sentences(causes))])
         counterexample = self.counterexample(history, variation, compared)

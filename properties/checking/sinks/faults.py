@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
-import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...witnesses.job.dying.checkpoints import remove, undo_commit
+from ...witnesses.job.dying.faults import AT, Seen
+from ...witnesses.job.dying.faults import FAULTS as FAULTS_OF_ANY_SINK
 from ...witnesses.job.sinks.files import LOG
 from .contracts import SinkContract
-from .judging import Seen
-from .places import AFTER, BEFORE, BETWEEN, CHECKED, NOWHERE, WITHIN, DyingPlace
-from .playing import ROWS, FaultedQuery
-
-AT = 1
-"""The number of the batch in which a fault happens; other batches come before and after."""
-_FULL = {"spark": 2_600, "python": 600}
-"""The file size limit on the full disk (bytes): above the size of a checkpoint's files, below a sink's files."""
-_JOINED_S = 30
+from .places import AFTER, BEFORE, BETWEEN, WITHIN, DyingPlace
+from .playing import FaultedQuery
 
 
 @dataclass(frozen=True)
@@ -107,151 +98,6 @@ def repeated(query: FaultedQuery) -> Seen:
     return query.finish()
 
 
-def lost_connection(query: FaultedQuery) -> Seen:
-    """Raise an error once within a write and once after a write; restart the query in the same process."""
-    for place in (WITHIN, AFTER):
-        if place in query.sink.places and (place == WITHIN or query.sink.own is None):
-            query.stops(place, AT)
-            if not query.dies(AT + 1):
-                return query.seen
-            query.observe()
-    return query.finish()
-
-
-def zombie(query: FaultedQuery) -> Seen:
-    """Let an old query's waiting write continue after its successor has repeated the batch and committed the next."""
-    if query.sink.write is None:
-        query.seen.unmet = "a sink of Spark's own calls no function"
-        return query.seen
-    query.kept = query.folder / "kept"
-    query.stops(BEFORE, AT)
-    if not query.dies(AT + 1):
-        return query.seen
-    table, errors = query.kept / f"{AT}.parquet", []
-    at = query.stops(zombies_place(query.sink), AT, waits=True)
-    query.at, query.kept = NOWHERE, None
-
-    def write() -> None:
-        try:
-            rows = query.spark.read.parquet(str(table))
-            columns = (
-                ["history", "key", "total"] if query.sink.result == "totals" else ["history", "key", "amount", "id"]
-            )
-            query.write(rows.select(*columns), AT, at)
-        except Exception as error:
-            errors.append(str(error))
-
-    old = threading.Thread(target=write, daemon=True)
-    old.start()
-    while not at.is_met and old.is_alive():
-        old.join(0.05)
-    why = query.run_until(AT + 2)
-    query.observe()
-    Path(f"{at.marker}.go").touch()
-    old.join(_JOINED_S)
-    query.seen.refusals += [f"the old query: {one}" for one in errors] + [f"the old query's successor: {why}"] * bool(
-        why
-    )
-    query.observe()
-    return query.finish()
-
-
-def zombies_place(sink: SinkContract) -> DyingPlace:
-    """Return the point at which an old query waits: after it has read the state that decides what it writes."""
-    if CHECKED in sink.places:
-        return CHECKED
-    return BEFORE if sink.own is None or WITHIN not in sink.places else WITHIN
-
-
-def two_queries(query: FaultedQuery) -> Seen:
-    """Run a second query with its own checkpoint and rows against the same target."""
-    folder = query.folder / "second"
-    folder.mkdir()
-    other = FaultedQuery(query.spark, folder, query.sink, query.cohort, query.target, second=True)
-    for batches in (2, 4):
-        for one, name in ((query, "first"), (other, "second")):
-            if why := one.run_until(batches):
-                query.seen.refusals.append(f"the {name} query: {why}")
-    query.seen.second = True
-    return query.finish()
-
-
-def full_disk(query: FaultedQuery) -> Seen:
-    """Limit the size of files while the batch is written, then remove the limit."""
-    if sys.platform != "linux":
-        query.seen.unmet = "only Linux limits the files of another process"
-        return query.seen
-    query.filling = True
-    query.run_until(AT)
-    query.make_available(AT + 1)
-    with _small_files(query):
-        why = query.run_until(AT + 1)
-    if not why:
-        query.seen.unmet = "the limit didn't stop the batch's write"
-        return query.seen
-    query.observe()
-    return query.finish()
-
-
-@contextlib.contextmanager
-def _small_files(query: FaultedQuery) -> Iterator[None]:
-    """Limit the size of files in the process that writes the sink's files."""
-    import resource
-
-    pid = os.getpid()
-    if query.sink.writer == "spark":
-        pid = int(query.spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
-    before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (_FULL[query.sink.writer], before[1]))
-    try:
-        yield
-    finally:
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
-
-
-def retention(query: FaultedQuery) -> Seen:
-    """Remove the target's files of the first batch, as a storage bucket's lifecycle rule does."""
-    query.run_until(AT)
-    target = Path(query.target)
-    old = {path: path.stat().st_mtime_ns for path in target.rglob("*") if path.is_file()}
-    query.run_until(AT + 1)
-    gone = [path for path, time in old.items() if path.exists() and path.stat().st_mtime_ns == time]
-    if not gone:
-        query.seen.unmet = "each of its files is also written by later batches"
-        return query.seen
-    for path in gone:
-        path.unlink()
-    query.seen.batches = range(AT, len(query.batches))
-    return query.finish()
-
-
-def old_checkpoint(query: FaultedQuery) -> Seen:
-    """Restore the checkpoint of the first batch after three batches; one micro-batch then repeats the later rows."""
-    query.run_until(AT)
-    saved = query.save(query.checkpoint, "yesterday")
-    query.run_until(AT + 2)
-    query.restore(saved, query.checkpoint)
-    query.files_per_batch = len(query.batches)
-    return query.finish()
-
-
-def deleted_checkpoint(query: FaultedQuery) -> Seen:
-    """Delete the checkpoint after three batches; one micro-batch then reads the source from its start."""
-    query.run_until(AT + 2)
-    shutil.rmtree(query.checkpoint)
-    query.files_per_batch = len(query.batches)
-    return query.finish()
-
-
-def deleted_checkpoint_latest(query: FaultedQuery) -> Seen:
-    """Delete the checkpoint after three batches; the query then reads only new rows."""
-    query.run_until(AT + 2)
-    shutil.rmtree(query.checkpoint)
-    for path in query.folders[ROWS].glob("*.parquet"):
-        path.unlink()
-    return query.finish()
-
-
 def _lacks(place: DyingPlace) -> Callable[[SinkContract], str]:
     why = {
         WITHIN: "it writes by one call of a library",
@@ -287,6 +133,12 @@ def _death(name: str, says: str, place: DyingPlace) -> Fault:
     return Fault(name, says, death_at(place), place, is_of_process=True, in_invariants=True, unfit=_lacks(place))
 
 
+def _of_any_sink(name: str, **more: Any) -> Fault:
+    """Return a fault that `invariants` plays too, on a user's sink."""
+    fault = FAULTS_OF_ANY_SINK[name]
+    return Fault(name, fault.says, fault.play, **more)
+
+
 FAULTS = [
     _death("death-before-write", "SIGKILL before the sink's first write", BEFORE),
     _death("death-within-write", "SIGKILL within a write, with some of the batch's rows written", WITHIN),
@@ -318,41 +170,15 @@ FAULTS = [
         in_invariants=True,
         unfit=_is_kept,
     ),
-    Fault(
-        "lost-connection",
-        "an error once within the write, and once after it; the process continues",
-        lost_connection,
-        is_of_process=True,
-    ),
-    Fault(
-        "full-disk",
-        "files can't grow while the batch is written",
-        full_disk,
-        is_of_process=True,
-        unfit=_has_files,
-    ),
-    Fault(
+    _of_any_sink("lost-connection", is_of_process=True),
+    _of_any_sink("full-disk", is_of_process=True, unfit=_has_files),
+    _of_any_sink(
         "zombie",
-        "an old query continues after its successor has started, and writes last",
-        zombie,
-        AFTER,
+        place=AFTER,
         waits=True,
         unfit=lambda sink: "each process has its own table in memory" if sink.memory else "",
     ),
-    Fault(
-        "two-queries",
-        "two queries, each with its own checkpoint, write to one target",
-        two_queries,
-        unfit=lambda sink: "each query has its own table in memory" if sink.memory else "",
-    ),
-    Fault("retention", "the target's old files are removed because of their age", retention, unfit=_has_files),
-    Fault("old-checkpoint", "an old checkpoint is restored", old_checkpoint),
-    Fault(
-        "deleted-checkpoint", "the checkpoint is deleted; the query reads the source from its start", deleted_checkpoint
-    ),
-    Fault(
-        "deleted-checkpoint-latest",
-        "the checkpoint is deleted; the query reads only new rows",
-        deleted_checkpoint_latest,
-    ),
+    _of_any_sink("two-queries", unfit=lambda sink: "each query has its own table in memory" if sink.memory else ""),
+    _of_any_sink("retention", unfit=_has_files),
+    *map(_of_any_sink, ("old-checkpoint", "deleted-checkpoint", "deleted-checkpoint-latest")),
 ]

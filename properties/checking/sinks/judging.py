@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
 
 from ...generators.columns.forms.rows import Row
+from ...witnesses.job.dying.faults import Seen, is_torn, lost_or_doubled
 from .cohorts import SinkCohort
 from .contracts import Promise
 
@@ -33,29 +34,6 @@ def found_in(rows: Sequence[Row], totals: bool) -> FoundRows:
         else:
             of_history[str(row["id"])] += 1
     return found
-
-
-@dataclass
-class Seen:
-    """What readers found in a sink's target under a fault.
-
-    Attributes:
-        readings: The readers' results during the run, each with the number of batches written before it.
-        end: The readers' results at the end.
-        batches: The batches whose rows the target should contain at the end.
-        second: Whether the target should also contain a second query's rows.
-        refusals: The errors with which the sink or Spark refused an action.
-        stuck: The error that stops the query or a reader for good; empty: no such error.
-        unmet: The reason why the fault didn't happen; empty if the fault happened.
-    """
-
-    batches: Sequence[int]
-    readings: list[FoundRows] = field(default_factory=list)
-    end: FoundRows = field(default_factory=dict)
-    second: bool = False
-    refusals: list[str] = field(default_factory=list)
-    stuck: str = ""
-    unmet: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,21 +69,14 @@ def verdicts_on(cohort: SinkCohort, number: int, seen: Seen) -> list[SinkVerdict
         return ["stuck"]
     expected = cohort.expected(number, seen.batches, seen.second)
     end = seen.end.get(number, Counter())
-    verdicts: list[SinkVerdict] = []
-    if expected - end:
-        verdicts.append("lost")
-    if end - expected:
-        verdicts.append("doubled")
+    verdicts = cast("list[SinkVerdict]", lost_or_doubled(expected, end))
     if any(_is_torn(cohort, number, reading.get(number, Counter())) for reading in seen.readings):
         verdicts.append("torn")
     return verdicts
 
 
 def _is_torn(cohort: SinkCohort, number: int, found: Counter[str]) -> bool:
-    """Return whether a reader saw some, but not all, of a batch's rows or of its keys' new totals."""
-    for batch in range(len(cohort.histories[number].batches)):
-        after = cohort.expected(number, range(batch + 1))
-        there = {found[key] >= after[key] for key in cohort.expected(number, [batch])}
-        if len(there) > 1:
-            return True
-    return False
+    """Return whether a reader has found some rows of a batch, or new totals of some of its keys, but not all."""
+    batches = range(len(cohort.histories[number].batches))
+    ends = [cohort.expected(number, range(batch)) for batch in (*batches, len(batches))]
+    return any(is_torn(ends[batch], ends[batch + 1], found) for batch in batches)

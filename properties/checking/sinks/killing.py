@@ -16,14 +16,14 @@ from typing import Any
 
 from ....reference.core.errors import StreamproofError
 from ...system.resources import Spent
+from ...witnesses.job.dying.faults import AT, Seen
 from ...witnesses.job.sinks.files import LOG
 from ...witnesses.spark.platform.jvm import ending_with_parent
 from . import dying, tracing
 from .contracts import SinkContract
-from .faults import AT, Fault, zombies_place
-from .judging import Seen
+from .faults import Fault
 from .places import AFTER, BEFORE, DyingPlace
-from .playing import FaultedQuery
+from .playing import FaultedQuery, zombies_place
 
 WAIT_S = 120.0
 """The time limit (s) for queries to reach the point where they are killed."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,26 +12,27 @@ import pyarrow.parquet as pq
 
 from ....reference.core.errors import StreamproofError
 from ...system.visible import first_line
+from ...witnesses.job.dying.faults import AT, LateWrite, QueryUnderFault, Seen
 from ...witnesses.run_options import PLAIN
 from ...witnesses.spark.engine import PreparedQuery, hand_over, wait
 from ...witnesses.spark.failures import MachineTooBusy, PlannedCrash, reported_failures
 from ...witnesses.spark.session import why_jvm_died
 from .cohorts import BATCHES, SCHEMA, SinkCohort
 from .contracts import SinkContract, table_of
-from .judging import FoundRows, Seen, found_in
-from .places import AFTER, BEFORE, NOWHERE, DyingPlace, Places
+from .judging import FoundRows, found_in
+from .places import AFTER, BEFORE, CHECKED, NOWHERE, WITHIN, DyingPlace, Places
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import DataStreamReader, StreamingQuery
 
-ATTEMPTS = 3
-"""The number of restarts after which a query counts as stuck."""
 QUERY_S = 45.0
+_FULL = {"spark": 2_600, "python": 600}
+"""The file size limit on the full disk (bytes): above the size of a checkpoint's files, below a sink's files."""
 ROWS = "rows"
 
 
-class FaultedQuery(PreparedQuery):
+class FaultedQuery(QueryUnderFault, PreparedQuery):
     """A sink's query under a fault.
 
     Args:
@@ -163,30 +165,60 @@ class FaultedQuery(PreparedQuery):
         with reported_failures():
             return found_in(self.sink.read(self.target), self.sink.result == "totals")
 
-    def finish(self) -> Seen:
-        """Run the query until all batches are written, and read the target."""
-        why = ""
-        for _ in range(ATTEMPTS):
-            if not (why := self.run_until(BATCHES)):
-                break
-        if why:
-            self.seen.stuck = why
-        else:
-            try:
-                self.seen.end = self.found()
-            except Exception as error:
-                self.seen.stuck = f"its readers fail: {getattr(error, 'cause', '') or first_line(error)}"
-        return self.seen
+    def read_end(self) -> None:
+        """Record a reader's final result."""
+        try:
+            self.seen.end = self.found()
+        except Exception as error:
+            self.seen.stuck = f"its readers fail: {getattr(error, 'cause', '') or first_line(error)}"
 
-    def restore(self, saved: Path, to: Path) -> None:
-        """Restore a folder from its saved copy."""
-        shutil.rmtree(to, ignore_errors=True)
-        if saved.exists():
-            shutil.copytree(saved, to)
+    def errors(self) -> Iterator[int]:
+        """Plan an error within the batch's write, then after it; yield the number of batches until then."""
+        for place in (WITHIN, AFTER):
+            if place in self.sink.places and (place == WITHIN or self.sink.own is None):
+                self.stops(place, AT)
+                yield AT + 1
 
-    def save(self, folder: Path, name: str) -> Path:
-        """Save a folder, and return the copy's path."""
-        saved = self.folder / name
-        if folder.is_dir():
-            shutil.copytree(folder, saved)
-        return saved
+    def late_writes(self) -> Iterator[LateWrite]:
+        """Let the query die before the batch's write; yield the write, which goes on all the same."""
+        if self.sink.write is None:
+            self.seen.unmet = "a sink of Spark's own calls no function"
+            return
+        self.kept = self.folder / "kept"
+        self.stops(BEFORE, AT)
+        if not self.dies(AT + 1):
+            return
+        table = self.kept / f"{AT}.parquet"
+        at = self.stops(zombies_place(self.sink), AT, waits=True)
+        self.at, self.kept = NOWHERE, None
+        columns = ["history", "key", "total"] if self.sink.result == "totals" else ["history", "key", "amount", "id"]
+        rows = self.spark.read.parquet(str(table)).select(*columns)
+        yield LateWrite(lambda: self.write(rows, AT, at), Path(at.marker))
+
+    def second_query(self) -> FaultedQuery:
+        """Return a second query with its own checkpoint and rows."""
+        folder = self.folder / "second"
+        folder.mkdir()
+        return FaultedQuery(self.spark, folder, self.sink, self.cohort, self.target, second=True)
+
+    def target_files(self) -> list[Path]:
+        """Return the files of the target."""
+        target = Path(self.target)
+        return [target] if target.is_file() else [path for path in target.rglob("*") if path.is_file()]
+
+    def fill_disk(self) -> Iterator[Mapping[int, int]]:
+        """Fill the batch with rows; yield the limit of files of the process that writes the sink's files."""
+        self.filling = True
+        self.run_until(AT)
+        self.make_available(AT + 1)
+        pid = os.getpid()
+        if self.sink.writer == "spark":
+            pid = int(self.spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+        yield {pid: _FULL[self.sink.writer]}
+
+
+def zombies_place(sink: SinkContract) -> DyingPlace:
+    """Return the point at which an old query waits: after it has read the state that decides what it writes."""
+    if CHECKED in sink.places:
+        return CHECKED
+    return BEFORE if sink.own is None or WITHIN not in sink.places else WITHIN

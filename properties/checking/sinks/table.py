@@ -12,13 +12,14 @@ from ....reference.core.errors import BadInput, StreamproofError
 from ...system.progress import doing
 from ...system.resources import NO_TIME, Spent
 from ...system.work import temporary_folder
+from ...witnesses.job.dying.faults import Seen
 from ...witnesses.spark.session import spark_session, work_folder
 from . import tracing
 from .causes import cause_of
 from .cohorts import SinkCohort, payments
 from .contracts import SinkContract
 from .faults import FAULTS, Fault
-from .judging import BAD, BROKEN_BY, Seen, SinkVerdict, judged
+from .judging import BAD, BROKEN_BY, SinkVerdict, judged
 from .killing import dying_of, is_watched, kill_together, killed_in_commit, seen_after_death, zombies
 from .playing import FaultedQuery
 from .sinks import SINKS

@@ -14,6 +14,7 @@ from ...generators.columns.key_spaces import key_space
 from ...generators.columns.model import Comparing, Expected, JobHistory
 from ...outcomes.equality import TWELVE_DIGITS, Equality, comparable
 from ...outcomes.outcomes import Difference
+from ...witnesses.job.dying.faults import FaultOutcome, counted, lost_or_doubled
 from ...witnesses.job.plan.plans import Plan
 from ...witnesses.job.rows import flat
 from ...witnesses.job.running import Declared, QueryOutput
@@ -56,6 +57,22 @@ class Judgement(NamedTuple):
         return self.difference is not None
 
     @property
+    def under_fault(self) -> str:
+        """The verdicts on a sink's rows after a fault, in a sentence: lost, doubled, torn or stuck."""
+        expected, emitted = (
+            counted([comparable(row[name]) for name in sorted(row)] for rows in side for row in rows)
+            for side in (self.expected.rows, self.emitted)
+        )
+        outcome = self.output.fault
+        verdicts = [
+            *lost_or_doubled(expected, emitted),
+            *["torn"] * bool(outcome.torn),
+            *["stuck"] * bool(outcome.stuck),
+        ]
+        why = "".join(f"; {one}" for one in [outcome.stuck, *outcome.refusals] if one)
+        return f"Its rows: {', '.join(verdicts) or 'other values'}{why}."
+
+    @property
     def expects_rows(self) -> bool:
         """Whether at least one row is expected."""
         return any(len(rows) > 0 for rows in self.expected.rows)
@@ -82,6 +99,7 @@ class Met:
         settings: The session settings that the job makes.
         triggers: The triggers of a sink that the check replaces.
         divergences: The names of the known divergences of Spark's optimizer in a sink's query plan.
+        fault: The outcome of the fault in the first query with it; None: no query has run.
     """
 
     covered: set[str] = field(default_factory=set)
@@ -99,6 +117,7 @@ class Met:
     settings: dict[str, str] = field(default_factory=dict)
     triggers: set[str] = field(default_factory=set)
     divergences: Sequence[str] = ()
+    fault: FaultOutcome | None = None
 
 
 @dataclass
@@ -388,6 +407,7 @@ class Judge:
         self.met.settings |= output.settings
         self.met.triggers |= {*output.triggers}
         self.met.divergences = output.divergences or self.met.divergences
+        self.met.fault = self.met.fault or output.fault
         self._note_nondeterministic(output, variation)
         # Row by row, a function may emit several rows of a key; another invariant checks whether one call gets them.
         if variation.run.mode == "update" and not (self.is_sink or variation.run.row_by_row or self.met.alike):

@@ -23,11 +23,13 @@ from ..spark.own_settings import taking_back_settings
 from ..spark.session import partitions_of_users_session, partitions_setting, session_for_query
 from .clock import Watermarks
 from .contract import called, frame_of
+from .dying.faults import NO_FAULT, FaultOutcome
 from .plan.grouping import Grouping, grouping_of
 from .plan.plans import Plan
 from .plan.tables import TablesUsed
 from .processing_time import SETTINGS
 from .query.declaration import REFUSED
+from .query.faulted_sink import FaultedSink
 from .query.job_query import JobQuery
 from .query.runnable import Feed, OtherPySpark, RunnableJob
 from .query.sink_query import SinkQuery
@@ -90,6 +92,7 @@ class QueryOutput:
         settings: The session settings that the job changes.
         triggers: The triggers that a sink sets and the check replaces.
         divergences: As `Declared.divergences`, for a sink only: its plan is known only from its query.
+        fault: The outcome of the fault that a sink has undergone.
     """
 
     batches: list[list[Row]]
@@ -106,6 +109,7 @@ class QueryOutput:
     settings: Mapping[str, str] = field(default_factory=dict)
     triggers: Sequence[str] = ()
     divergences: Sequence[str] = ()
+    fault: FaultOutcome = NO_FAULT
 
 
 @dataclass(frozen=True)
@@ -176,7 +180,7 @@ class Runner(RunnableJob):
         Raises:
             BadInput: The job breaks the contract.
         """
-        text = repr(replace(run, stop_after=(), crash_in=(), partitions=None))
+        text = repr(replace(run, stop_after=(), crash_in=(), partitions=None, fault="", fault_at=()))
         if text not in self.declared:
             self.declared[text] = self._declare(run) if self.on is None else self.on.declare(self, run)
         return self.declared[text]
@@ -207,7 +211,9 @@ class Runner(RunnableJob):
 
 def query_over(runnable: RunnableJob, spark: SparkSession, folder: Path, feed: Feed) -> JobQuery:
     """Return the query of a job over batches."""
-    return (SinkQuery if isinstance(runnable.job, Sink) else JobQuery)(runnable, spark, folder, feed)
+    if not isinstance(runnable.job, Sink):
+        return JobQuery(runnable, spark, folder, feed)
+    return (FaultedSink if feed.run.fault else SinkQuery)(runnable, spark, folder, feed)
 
 
 def output_of(query: JobQuery, run_all: Callable[[], None]) -> QueryOutput:
@@ -232,6 +238,7 @@ def output_of(query: JobQuery, run_all: Callable[[], None]) -> QueryOutput:
         declaration.settings,
         query.triggers,
         declaration.divergences,
+        query.outcome,
     )
 
 

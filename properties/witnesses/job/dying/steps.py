@@ -11,8 +11,10 @@ import dis
 import gc
 import linecache
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -30,6 +32,7 @@ MOST_DEATHS = 100
 _UNWINDS = dis.opmap.get("PUSH_EXC_INFO", -1)
 """The opcode at the start of an `except` or `finally` block. Python leaks frames if a trace raises before this opcode.
 """
+_LOOKS_S = 0.02
 GENERATED = "<string>"
 """The file name of generated code, such as a named tuple's, whose lines aren't the user's."""
 
@@ -134,6 +137,40 @@ class Steps(Death):
                 self._die()
             self.reached += 1
         return self._at_line
+
+
+class LineError(Steps):
+    """Raises an error before a line of the user's own code, once; the code may handle it, as a lost connection."""
+
+    def run(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Call a function whose lines are traced, and let its errors through."""
+        before = sys.gettrace()
+        sys.settrace(self._called)
+        try:
+            function(*arguments)
+        finally:
+            sys.settrace(before)
+
+    def _die(self) -> NoReturn:
+        raise ConnectionError(f"{PlannedCrash.__name__}: the connection is lost")
+
+
+class Pause(LineError):
+    """Waits before a line of the user's own code, once, and goes on.
+
+    Args:
+        last: The number of lines before the pause.
+        marker: The file that it creates when it waits; it goes on when a file with the same name and `.go` exists.
+    """
+
+    def __init__(self, last: int, marker: Path) -> None:
+        super().__init__(last)
+        self.marker = marker
+
+    def _die(self) -> None:  # type: ignore[override]
+        self.marker.touch()
+        while self.marker.exists() and not Path(f"{self.marker}.go").exists():
+            time.sleep(_LOOKS_S)
 
 
 def line_of(frame: FrameType, more: str = "") -> str:

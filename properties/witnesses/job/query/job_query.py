@@ -17,6 +17,7 @@ from ...spark.engine import PreparedQuery, TookTooLong
 from ..clock import with_clock
 from ..declaring import PATCHING
 from ..dying.checkpoints import undo_state
+from ..dying.faults import NO_FAULT, FaultOutcome
 from ..processing_time import at_times
 from ..rows import rows_of
 from ..sinks.sink import Sink
@@ -151,6 +152,11 @@ class JobQuery(PreparedQuery):
         if self.ahead:
             return [[] for _ in self.batches], []  # the rows may have times beyond Python's range
         return self.rows()
+
+    @property
+    def outcome(self) -> FaultOutcome:
+        """The outcome of a fault; only a sink undergoes one."""
+        return NO_FAULT
 
     def is_ahead(self) -> bool:
         """Return whether the watermark was ahead of the clock; as `Times.is_ahead`."""

@@ -47,7 +47,7 @@ class SinkQuery(JobQuery):
         """
         sink, declaration, memory = self.declaration.job, self.declaration, self.runnable.memory
         assert isinstance(sink, Sink)
-        memory.put_back()
+        self.put_back()
         memory.learn(sink.code, sink.read)
         with as_in_a_check(self.dying, self.deaths.dying_writer, name_of(sink), self.triggers):
             returned, watermarks = declaration.call(sink.start, *self.until_stop.given)
@@ -62,6 +62,10 @@ class SinkQuery(JobQuery):
             query.stop()
             raise
         return query
+
+    def put_back(self) -> None:
+        """Put back what the sink keeps in Python, which dies with its process."""
+        self.runnable.memory.put_back()
 
     def emitted(self, run_all: Callable[[], None]) -> WrittenRows:
         """Run the batches, and return the rows in the sink's target at the end."""

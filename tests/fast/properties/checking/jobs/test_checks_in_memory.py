@@ -20,7 +20,7 @@ from streamproof import BadInput, Inconclusive, Input, Sink, Violated, static_jo
 from streamproof.properties.checking.fuzzing.divergences import EXCLUDED_RULES, FILTERED_WATERMARK
 from streamproof.properties.checking.jobs.arguments import CheckOptions, check_options
 from streamproof.properties.checking.jobs.conclusion import MIN_HISTORIES, tell_of_few
-from streamproof.properties.checking.jobs.invariants import Invariants
+from streamproof.properties.checking.jobs.invariants import IN_COMMIT, Invariants, faults_of
 from streamproof.properties.checking.jobs.job_check import (
     MAX_WITHOUT_CLOCK,
     OF_PRODUCTION,
@@ -34,18 +34,21 @@ from streamproof.properties.generators.columns.forms.rows import Row, from_micro
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
 from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.laws.all import invariants as laws
+from streamproof.properties.laws.all import saved_variation
 from streamproof.properties.laws.expected.oracle import Oracle
 from streamproof.properties.laws.expected.oracles import FORGETS, BatchOracle, JobOracle
 from streamproof.properties.laws.metamorphic.cuts import Cuts
 from streamproof.properties.laws.metamorphic.order import OrderLaw
+from streamproof.properties.laws.metamorphic.sink_fault import SINK_FAULTS
 from streamproof.properties.laws.variation import CHANGED, Invariant, Variation
 from streamproof.properties.system import progress
 from streamproof.properties.system.progress import telling
 from streamproof.properties.system.time_limit import within_seconds
+from streamproof.properties.witnesses.job.dying.faults import FAULTS, NO_FAULT, FaultOutcome
 from streamproof.properties.witnesses.job.plan.grouping import Grouping
 from streamproof.properties.witnesses.job.plan.plans import Plan, WatermarkColumn
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
-from streamproof.properties.witnesses.job.running import Declared, QueryOutput
+from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, Declared, QueryOutput
 from streamproof.properties.witnesses.job.witness import OTHER_RELATION, OTHER_STATE, keyed_tables, why_unkeyed
 from streamproof.properties.witnesses.run_options import PLAIN, Crash, Mode, RunOptions
 from streamproof.properties.witnesses.spark.failures import QueryFailed
@@ -950,3 +953,63 @@ def test_a_history_that_differs_without_those_of_other_keys_is_a_violation_of_th
     assert Invariants(options(copy), others).report(20, ()).laws == {"histories of other keys in the query": 3}
     with pytest.raises(Violated, match="It differs when it runs alone, but not together with others"):
         Invariants(options(only_one_user), others).report(20, ())
+
+
+@dataclass(frozen=True)
+class SinkUnderFaults(MemoryRunner):
+    """A sink that a zombie doubles, and whose other faults don't happen or leave half a batch."""
+
+    def run(self, batches: Any, clock: Any = (), run: RunOptions = PLAIN, *given: Any, **named: Any) -> QueryOutput:
+        rows = [row for batch in batches for table in batch.values() for row in table.to_pylist()]
+        outcomes = {
+            "retention": FaultOutcome("its target isn't a folder of files"),
+            "full-disk": FaultOutcome(torn=3),
+            "zombie": FaultOutcome(stuck="the table is locked", refusals=["the old query: no"]),
+        }
+        return QueryOutput(
+            [rows * (1 + (run.fault == "zombie"))],
+            covered=frozenset({REPEATED, RESTORED}),
+            crashed=[(at, True) for at in run.crash_in],
+            fault=outcomes.get(run.fault, NO_FAULT),
+        )
+
+
+def under_faults(*faults: str) -> Any:
+    given = options(copy, SinkUnderFaults, run=replace(RUN, is_sink=True))
+    runner = SinkUnderFaults(Sink(copy, copy), given.runner.sources)
+    left_out = [law.of_jobs for law in laws() if law.of_jobs != "a crash"]
+    return Invariants(replace(given, runner=runner), left_out, faults).report(20, ())
+
+
+def test_a_sink_that_a_fault_doubles_is_violated_with_the_verdict_and_the_refusals() -> None:
+    with pytest.raises(Violated) as raised:
+        under_faults("zombie", "two-queries")
+    said = str(raised.value)
+    assert said.startswith(f"violated: under the fault zombie ({FAULTS['zombie'].says}), copy ")
+    assert "Its rows: doubled, stuck; the table is locked; the old query: no." in said
+    assert "Held before: a crash (20 histories). Not run after the violation: the fault two-queries." in said
+    history = raised.value.counterexample.history
+    assert (len(history.arrivals), history.variation) == (1, {"law": "the fault zombie", "given": []})
+    assert saved_variation(RUN, history.variation).run.fault == "zombie"
+
+
+def test_a_report_on_a_sink_names_the_faults_that_were_not_played_and_half_batches() -> None:
+    report = under_faults("retention", "full-disk", "old-checkpoint")
+    assert [*report.laws] == ["a crash", "the fault full-disk", "the fault old-checkpoint"]
+    assert "the fault retention: its target isn't a folder of files" in report.not_checked
+    half = "complete batches under the fault full-disk: a reader found half a batch of 3 histories"
+    assert half in report.not_checked
+    left = "the faults lost-connection, zombie, two-queries, deleted-checkpoint, deleted-checkpoint-latest: "
+    assert f"{left}faults=[…] names those that the sink must withstand" in report.not_checked
+    assert IN_COMMIT in report.not_checked
+
+
+def test_faults_are_of_sinks_and_have_names() -> None:
+    with pytest.raises(BadInput, match=r"^faults= are faults of a sink, and the job returns its result"):
+        faults_of(["zombie"], is_sink=False)
+    with pytest.raises(BadInput, match=r"^faults has 'fire': name some of lost-connection, full-disk, .*, or 'all'"):
+        faults_of(["fire"], is_sink=True)
+    assert faults_of(["all"], is_sink=True) == [*SINK_FAULTS]
+    assert faults_of([], is_sink=False) == []
+    with pytest.raises(BadInput, match="has the variation"):
+        saved_variation(RUN, {"law": "the fault zombie", "given": [[1]]})

@@ -107,9 +107,10 @@ def test_the_report_of_a_sink_names_the_faults_that_are_not_played_on_it() -> No
     names = [law.of_jobs for law in invariants() if law.of_jobs != Restart.of_jobs]
     for runner, is_named in ((OfSink(Sink(copy, copy), made.runner.sources), True), (made.runner, False)):
         report = Invariants(replace(made, runner=runner), names).report(20, [])
-        (*_, last) = report.not_checked
-        assert last.startswith("death in commit, lost connection, full disk, zombie, two queries, ") == is_named
-        assert "repeated batch" not in last, "a crash is that"
+        (*_, left, last) = ["", "", *report.not_checked]
+        assert left.startswith("the faults lost-connection, full-disk, zombie, two-queries, ") == is_named
+        assert (last == IN_COMMIT) == is_named
+        assert "repeated-batch" not in left, "a crash is that"
 
 
 def test_a_sink_s_counterexample_is_of_its_table_at_the_end() -> None:

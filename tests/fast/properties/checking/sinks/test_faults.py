@@ -11,10 +11,11 @@ import pytest
 from memory_spark import memory_session
 from streamproof.properties.checking.sinks.cohorts import SinkCohort, payments
 from streamproof.properties.checking.sinks.faults import FAULTS
-from streamproof.properties.checking.sinks.judging import Seen, judged
+from streamproof.properties.checking.sinks.judging import judged
 from streamproof.properties.checking.sinks.places import Places
-from streamproof.properties.checking.sinks.playing import ATTEMPTS, FaultedQuery
+from streamproof.properties.checking.sinks.playing import FaultedQuery
 from streamproof.properties.checking.sinks.sinks import SINKS
+from streamproof.properties.witnesses.job.dying.faults import ATTEMPTS, Seen
 
 COHORT = SinkCohort(payments(24, 0))
 FAULT = {fault.name: fault for fault in FAULTS}

@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 from streamproof.properties.checking.sinks.cohorts import BATCHES, Payments, SinkCohort, payments
-from streamproof.properties.checking.sinks.judging import BROKEN_BY, FoundRows, Seen, found_in, judged, verdicts_on
+from streamproof.properties.checking.sinks.judging import BROKEN_BY, FoundRows, found_in, judged, verdicts_on
+from streamproof.properties.witnesses.job.dying.faults import Seen
 
 HISTORY = Payments(("a", "ab", "", "b"))
 EVERY = range(BATCHES)

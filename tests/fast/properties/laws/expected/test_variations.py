@@ -20,6 +20,7 @@ from streamproof.properties.laws.metamorphic.order import OrderLaw
 from streamproof.properties.laws.metamorphic.restart import Restart
 from streamproof.properties.laws.variation import CHANGED
 from streamproof.properties.outcomes.outcomes import Difference
+from streamproof.properties.witnesses.job.dying.faults import NO_FAULT
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
 from streamproof.properties.witnesses.job.query.deaths import JobDeaths
@@ -194,6 +195,7 @@ def test_goals_are_met_by_rows_in_a_repeated_batch_and_by_rows_after_a_stop_with
         declaration=SimpleNamespace(plan=Plan(), used=TablesUsed(), settings={}, divergences=()),
         ahead=False,
         triggers=[],
+        outcome=NO_FAULT,
     )
     query.deaths.happened = [(Crash(0, True, "before its output"), has_rows) for has_rows in crashed]
     query.deaths.with_rows = with_rows

@@ -1,0 +1,55 @@
+"""The law that a sink holds the same rows after a fault that no crash of its query shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from ...witnesses.job.dying.faults import AT_LINES, FAULTS
+from ...witnesses.job.query.faulted_sink import OTHERS
+from ...witnesses.job.running import QueryOutput
+from ...witnesses.run_options import RunOptions
+from ..variation import Invariant, Variation
+
+
+class SinkFaultLaw(Invariant):
+    """A fault changes no row of a sink at the end.
+
+    Args:
+        fault: The fault's name.
+    """
+
+    given: ClassVar[Any] = ()
+
+    def __init__(self, fault: str) -> None:
+        self.fault, self.of_jobs = fault, f"the fault {fault}"
+
+    def variations(self, run: RunOptions) -> list[Variation]:
+        """Return the variations of a plain run: two for a fault at lines of the sink's function, else one."""
+        places: Sequence[Sequence[Sequence[int]]] = ((), OTHERS)
+        return [self.variation(run, at) for at in places[: 1 + (self.fault in AT_LINES)]]
+
+    def variation(self, run: RunOptions, given: Sequence[Sequence[int]]) -> Variation:
+        """Let the fault happen in batches, each at a line of the sink's function; the query chooses them if empty."""
+        at: tuple[tuple[int, int], ...] = tuple((batch, line) for batch, line in given)
+        if any(type(number) is not int or number < 0 for pair in at for number in pair):
+            raise ValueError(given)
+
+        def parts(output: QueryOutput) -> list[Variation]:
+            met = output.fault.lines
+            return [self.variation(run, [pair]) for pair in met] if at in ((), OTHERS) or len(at) > 1 else []
+
+        return Variation(
+            replace(run, fault=self.fault, fault_at=at),
+            self.of_jobs,
+            [[*pair] for pair in at],
+            f"under the fault {self.fault} ({FAULTS[self.fault].says})",
+            "without the fault",
+            "end",
+            parts=parts,
+        )
+
+
+SINK_FAULTS = {name: SinkFaultLaw(name) for name in FAULTS}
+"""The law of each fault, by the fault's name."""
