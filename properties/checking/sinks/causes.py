@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from .contracts import GUIDE, SinkContract
@@ -46,7 +46,8 @@ CAUSES: Sequence[Cause] = (
         ("append",),
         ("death-within-write",),
         "doubled",
-        "a killed job leaves its finished tasks in _temporary/0, and the repeated job commits them with its own tasks",
+        "a killed job leaves its finished tasks in _temporary/0, and the repeated job commits them with its own tasks: "
+        "commitJobInternal merges all that getAllCommittedTaskPaths lists; after an exception, abortJob deletes them",
         "https://github.com/apache/hadoop/blob/trunk/hadoop-mapreduce-project/hadoop-mapreduce-client/"
         "hadoop-mapreduce-client-core/src/main/java/org/apache/hadoop/mapreduce/lib/output/FileOutputCommitter.java",
     ),
@@ -186,6 +187,15 @@ CAUSES: Sequence[Cause] = (
         "https://iceberg.apache.org/docs/latest/maintenance/",
     ),
 )
+
+
+REPORTS: Mapping[tuple[str, str], str] = {
+    ("append", "death-within-write"): "https://issues.apache.org/jira/browse/SPARK-29037",
+    ("delta-append", "repeated-batch"): "https://github.com/delta-io/delta/pull/1141",
+    ("file-parquet", "two-queries"): "https://issues.apache.org/jira/browse/SPARK-43152",
+    ("delta-txn", "old-checkpoint"): "https://github.com/delta-io/delta/issues/1813",
+}
+"""Public reports of the same defects, by the names of sink and fault."""
 
 
 def cause_of(sink: SinkContract, fault: str, verdict: SinkVerdict) -> tuple[str, str]:

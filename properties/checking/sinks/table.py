@@ -15,7 +15,7 @@ from ...system.work import temporary_folder
 from ...witnesses.job.dying.faults import Seen
 from ...witnesses.spark.session import spark_session, work_folder
 from . import tracing
-from .causes import cause_of
+from .causes import REPORTS, cause_of
 from .cohorts import SinkCohort, payments
 from .contracts import SinkContract
 from .faults import FAULTS, Fault
@@ -137,6 +137,11 @@ class Cell:
         return cause_of(self.sink, self.fault.name, bad[0]) if bad else ("", "")
 
     @property
+    def report(self) -> str:
+        """The public report of the same defect; empty without a bad verdict, or if none is known."""
+        return REPORTS.get((self.sink.name, self.fault.name), "") if {*self.verdicts} & {*BAD} else ""
+
+    @property
     def command(self) -> str:
         """The command that runs this cell of the table again."""
         return f"streamproof sinks {self.sink.name} --fault {self.fault.name}"
@@ -154,6 +159,7 @@ class Cell:
             "smallest": dict(self.played.smallest),
             "cause": cause,
             "source": source,
+            "report": self.report,
             "why": self.played.why,
             "refusals": [*self.played.refusals],
             "not played": self.played.unmet,

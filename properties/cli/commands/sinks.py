@@ -202,6 +202,8 @@ def _lines(cell: Cell) -> Iterator[str]:
     cause, source = cell.cause
     if cause:
         yield f"  {cause} ({source})"
+    if cell.report:
+        yield f"  the same defect in public: {cell.report}"
     for why in [cell.played.why, *cell.played.refusals]:
         if why:
             yield f"  {why[:300]}"

@@ -73,6 +73,9 @@ def test_ways_that_differ_are_named(sinks: Command, played: Callable[[Found], No
     said = sinks("append", "--fault", "zombie")
     assert "  by hand: kept; killed: doubled\n" in said.out
     assert "D 34?" in said.out
+    within = sinks("append", "--fault", "death-within-write").out
+    assert "  the same defect in public: https://issues.apache.org/jira/browse/SPARK-29037\n" in within
+    assert "getAllCommittedTaskPaths" in within
     assert "0 agree, 1 differ" in said.out
 
 

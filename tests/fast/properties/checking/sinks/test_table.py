@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from streamproof.properties.checking.sinks import table
-from streamproof.properties.checking.sinks.causes import CAUSES, cause_of
+from streamproof.properties.checking.sinks.causes import CAUSES, REPORTS, cause_of
 from streamproof.properties.checking.sinks.contracts import SinkContract
 from streamproof.properties.checking.sinks.faults import FAULTS, Fault
 from streamproof.properties.checking.sinks.sinks import NOT_PLAYED, SINKS, sink_named
@@ -103,6 +103,11 @@ def test_causes_are_of_sinks_and_faults_that_there_are() -> None:
         assert {*cause.sinks} <= SINKS.keys()
         assert {*cause.faults} <= FAULT.keys()
         assert cause.source.startswith("https://")
+    for (sink, fault), report in REPORTS.items():
+        assert cell(sink, fault, DOUBLED).report == report
+        assert cell(sink, fault, PlayedFault(refusals=["no"])).report == ""
+        assert report.startswith("https://")
+        assert any(sink in cause.sinks and fault in cause.faults for cause in CAUSES)
     assert cause_of(SINKS["transaction"], "death-before-write", "lost") == ("", "")
 
 
