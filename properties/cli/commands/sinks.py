@@ -58,13 +58,19 @@ def sinks(
     if known:
         _print_known(asked)
         return
-    found = [] if json_file is None else played_before(asked, json_file)
-    others = [cell for cell in found if cell.sink not in asked_sinks or cell.fault not in asked_faults]
+    before = [] if json_file is None else played_before(asked, json_file)
+    found = [cell for cell in before if cell.sink in asked_sinks and cell.fault in asked_faults]
+    others = [cell for cell in before if cell not in found]
 
     def save() -> None:
-        if json_file is not None:
+        if json_file is None:
+            return
+        try:
             write_whole(json_file, json.dumps(content_of(asked, [*found, *others]), indent=1) + "\n")
+        except OSError as error:
+            raise BadInput(f"--json {json_file}: it can't be written: {error.strerror}") from None
 
+    save()  # a file that can't be written is refused before anything is played
     try:
         with signals.interrupting(), steps() as progress:
             play(asked, found, progress, save)
@@ -90,7 +96,7 @@ def played_before(asked: Asked, json_file: Path) -> list[Cell]:
 
     if not json_file.parent.is_dir():
         raise BadInput(f"--json {json_file}: there is no folder {json_file.parent}")
-    if not json_file.exists():
+    if not json_file.is_file():  # a pipe or a device is only written
         return []
     try:
         content = json.loads(json_file.read_text(encoding="utf-8"))

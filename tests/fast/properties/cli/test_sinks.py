@@ -133,6 +133,13 @@ def test_a_command_goes_on_with_the_cells_that_its_file_lacks(
     assert "append, zombie" not in said.out
 
 
+def test_a_full_disk_is_named_before_anything_is_played(sinks: Command, played: Callable[[Found], None]) -> None:
+    played(lambda sink, fault: pytest.fail("a cell was played"))
+    said = sinks("append", "--fault", "zombie", "--json", "/dev/full")
+    full = "error: --json /dev/full: it can't be written: No space left on device"
+    assert (said.code, said.out, said.err.strip()) == (3, "", full)
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [
