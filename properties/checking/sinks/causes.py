@@ -191,7 +191,6 @@ CAUSES: Sequence[Cause] = (
 
 REPORTS: Mapping[tuple[str, str], str] = {
     ("append", "death-within-write"): "https://issues.apache.org/jira/browse/SPARK-29037",
-    ("delta-append", "repeated-batch"): "https://github.com/delta-io/delta/pull/1141",
     ("file-parquet", "two-queries"): "https://issues.apache.org/jira/browse/SPARK-43152",
     ("delta-txn", "old-checkpoint"): "https://github.com/delta-io/delta/issues/1813",
 }
