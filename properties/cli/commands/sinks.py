@@ -197,6 +197,9 @@ def _print_cells(found: Sequence[Cell]) -> None:
         f"simulated and a real fault: {len(both) - differ} agree, {differ} differ. "
         f"{sum(cell.is_broken for cell in found)} break a documented promise."
     )
+    slowest = max(found, key=lambda cell: cell.played.cpu_seconds)
+    if slowest.played.cpu_seconds:
+        results.out(f"The slowest, {slowest.command}, took {slowest.played.cpu_seconds:.0f} CPU seconds.")
 
 
 def _lines(cell: Cell) -> Iterator[str]:

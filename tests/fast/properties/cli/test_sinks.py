@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,10 @@ def test_ways_that_differ_are_named(sinks: Command, played: Callable[[Found], No
     assert "  the same defect in public: https://issues.apache.org/jira/browse/SPARK-29037\n" in within
     assert "getAllCommittedTaskPaths" in within
     assert "0 agree, 1 differ" in said.out
+    assert "The slowest" not in said.out
+    played(lambda sink, fault: (replace(DOUBLED, cpu_seconds=7.6), None))
+    slowest = "The slowest, streamproof sinks append --fault zombie, took 8 CPU seconds."
+    assert sinks("append", "--fault", "zombie").out.endswith(f"{slowest}\n")
 
 
 def test_the_table_has_a_row_for_each_sink_and_a_number_for_each_fault(

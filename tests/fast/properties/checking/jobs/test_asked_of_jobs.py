@@ -13,6 +13,7 @@ from streamproof.properties.checking.jobs.invariants import _why_not_asked, _wit
 from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.laws.all import invariants, variations_of
 from streamproof.properties.laws.expected.oracles import FunctionOracle
+from streamproof.properties.laws.metamorphic.sink_fault import SINK_FAULTS
 from streamproof.properties.laws.variation import Variation
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.job.running import Declared
@@ -75,6 +76,7 @@ def before(
 
 
 HELD = ("a restart", "a crash", "the order within a batch")
+CUT = (*HELD, "the cuts between batches")
 FORGETTING = Plan(operators=frozenset({"DeduplicateWithinWatermark"}))
 
 
@@ -161,3 +163,27 @@ def test_a_sink_that_is_spared_a_crash_is_said_to_be(crashed: Any, spared: str) 
     left = _without_crash("a crash", held, crashed)
     assert [one[: len(spared)] for one in left] == [spared] * bool(spared)
     assert ("a crash" in held) == bool(crashed)
+
+
+@pytest.mark.parametrize(
+    ("fault", "stateful", "why_alone", "held", "reason"),
+    [
+        ("zombie", True, "it has no key", HELD, ""),
+        ("zombie", False, "", HELD[:1], "it is checked only after a crash"),
+        ("two-queries", False, "", HELD, ""),
+        ("two-queries", False, "it has no key", HELD, "the rows of its keys can't be divided: it has no key"),
+        ("old-checkpoint", False, "", HELD, ""),
+        ("old-checkpoint", True, "", HELD, "it is checked only after the cuts between batches"),
+        ("deleted-checkpoint", True, "", CUT, ""),
+        ("deleted-checkpoint-latest", True, "", CUT, "the query's state is deleted too"),
+        ("deleted-checkpoint-latest", False, "", CUT, ""),
+    ],
+)
+def test_a_fault_is_played_on_a_sink_whose_rows_it_must_not_change(
+    fault: str, stateful: bool, why_alone: str, held: tuple[str, ...], reason: str
+) -> None:
+    checked = before(why_alone=why_alone)
+    checked.judge.met = SimpleNamespace(plan=Plan(), stateful=stateful)
+    (variation, *_) = SINK_FAULTS[fault].variations(replace(RUN, is_sink=True))
+    why = _why_not_asked(variation, checked, held, CUT)
+    assert why == (f"the fault {fault}: {reason}" if reason else "")
