@@ -9,6 +9,7 @@ import contextlib
 import shutil
 import sys
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ AT = 1
 ATTEMPTS = 3
 """The number of restarts after which a query counts as stuck."""
 JOINED_S = 30
+"""The time limit for an old query to reach its point, and to end after it continues (s)."""
 _LOOKS_S = 0.05
 
 
@@ -204,12 +206,15 @@ def zombie(query: QueryUnderFault) -> Seen:
 
         old = threading.Thread(target=write, daemon=True)
         old.start()
-        while not late.waits and old.is_alive():
+        end = time.monotonic() + JOINED_S
+        while not late.waits and old.is_alive() and time.monotonic() < end:
             old.join(_LOOKS_S)
         why = query.run_until(late.until)
         query.observe()
         Path(f"{late.marker}.go").touch()
         old.join(JOINED_S)
+        if old.is_alive():
+            errors.append(f"it doesn't end within {JOINED_S} s")
         query.seen.refusals += [f"the old query: {one}" for one in errors]
         query.seen.refusals += [f"the old query's successor: {why}"] * bool(why)
         errors.clear()

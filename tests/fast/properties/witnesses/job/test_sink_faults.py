@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +18,8 @@ from memory_spark import memory_session
 from streamproof import Input, Sink
 from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.laws.metamorphic.sink_fault import OTHERS, SINK_FAULTS
-from streamproof.properties.witnesses.job.dying.faults import AT, FAULTS
+from streamproof.properties.witnesses.job.dying import faults
+from streamproof.properties.witnesses.job.dying.faults import AT, FAULTS, LateWrite, Seen, zombie
 from streamproof.properties.witnesses.job.query.faulted_sink import (
     NO_FUNCTION,
     ONE_FOLDER,
@@ -190,6 +193,24 @@ def test_a_fault_happens_at_lines_of_the_function_in_two_runs() -> None:
     assert (part.given, part.run.fault_at) == ([[*first[0]]], (first[0],))
     assert [one.given for one in law.variations(PLAIN)] == [[], [[0, 1]]]
     assert len(SINK_FAULTS["retention"].variations(PLAIN)) == 1
+
+
+def test_an_old_query_that_is_blocked_is_named_and_does_not_block_the_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(faults, "JOINED_S", 0.1)
+    blocked = threading.Event()
+    query: Any = SimpleNamespace(
+        seen=Seen(range(4)),
+        late_writes=lambda: [LateWrite(blocked.wait, tmp_path / "marker")],  # type: ignore[arg-type]
+        run_until=lambda batches: "",
+        observe=lambda: None,
+        finish=lambda: query.seen,
+    )
+    try:
+        assert zombie(query).refusals == ["the old query: it doesn't end within 0.1 s"]
+    finally:
+        blocked.set()
 
 
 def test_a_fault_that_cannot_happen_says_why() -> None:
