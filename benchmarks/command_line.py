@@ -1,6 +1,6 @@
 """The command `python -m benchmarks`.
 
-It exits with 0 if every target was reached or none was judged, 1 if a target was missed, and 3 if it could not run.
+The command exits 0 if no target was missed, 1 if a target was missed, and 3 if a benchmark could not run.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def bench(
             missed += [f"{name}: {figure.name}" for figure in figures if figure.missed]
         _print(found, figures, small)
         if file is not None:
-            # After each benchmark, so that an interrupted run keeps its results.
+            # Write after each benchmark, so that an interrupted run keeps its results.
             everything = {"size": size.value, "machine": made_on, "benchmarks": measured}
             file.write_text(json.dumps(everything, indent=2, ensure_ascii=False) + "\n")
     if small:
@@ -265,7 +265,7 @@ def _check_options(
     """Refuse options that the benchmarks don't support.
 
     Raises:
-        BadInput: An option would have no effect.
+        BadInput: An option has no effect on the named benchmarks.
     """
     if on is not None and [name.partition(":")[0] for name in chosen] != [AGREEMENT]:
         raise BadInput(f"--on {on.value} has no effect here: name the benchmark {AGREEMENT}, and no other")

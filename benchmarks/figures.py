@@ -16,9 +16,9 @@ class Target(NamedTuple):
     """A figure's target.
 
     Attributes:
-        side: The side of the bound on which the figure should be.
+        side: The direction of the target: at least or at most the bound.
         bound: The bound, in the figure's unit.
-        aim: Whether it is only a goal: a miss is reported, but isn't a failure.
+        aim: Whether the target is only a goal, so that a miss is reported but isn't a failure.
     """
 
     side: Literal["at least", "at most", "under"]
@@ -46,9 +46,9 @@ class Figure:
         median: The median of the runs; for a ratio, the ratio of the two medians.
         least: The smallest run; for a ratio, the smallest ratio of two runs.
         largest: The largest run; for a ratio, the largest ratio of two runs.
-        runs: The number of runs; for a ratio, of the side with fewer runs.
-        sizes: The work of each run.
-        target: The target, if any.
+        runs: The number of runs; for a ratio, the smaller number of its two figures.
+        sizes: The amount of work in each run, as text.
+        target: The target of the figure, if any.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Figure:
 
     @property
     def reached(self) -> bool | None:
-        """Return whether the median reaches the target; None without a target."""
+        """Return whether the median reaches the target, or None without a target."""
         return None if self.target is None else self.target.reached_by(self.median)
 
     @property
@@ -78,8 +78,8 @@ def figure(name: str, unit: str, runs: Sequence[float], sizes: str, target: Targ
         name: What was measured.
         unit: The unit of the numbers.
         runs: The measurement of each run.
-        sizes: The work of each run.
-        target: The target, if any.
+        sizes: The amount of work in each run, as text.
+        target: The target of the figure, if any.
     """
     return Figure(name, unit, median(runs), min(runs), max(runs), len(runs), sizes, target)
 
@@ -91,7 +91,7 @@ def ratio(name: str, above: Figure, below: Figure, target: Target | None = None)
         name: The name of the ratio.
         above: The dividend.
         below: The divisor.
-        target: The target, if any.
+        target: The target of the figure, if any.
     """
     return Figure(
         name,
@@ -123,13 +123,13 @@ class Setting:
 
     Attributes:
         small: Whether to reduce the sizes, only to check that everything runs.
-        rounds: The number of measurements; each benchmark's default by default.
-        progress: Called with each step.
-        only: The operator to measure, such as `session_windows`; all by default.
+        rounds: The number of measurements, or None for the benchmark's default.
+        progress: A function that receives each step's name.
+        only: The operator to measure, such as `session_windows`, or None for all operators.
         on: The witness to measure, `reference` or `spark`, for a benchmark with several.
-        histories: The smallest number of histories to compare; each benchmark's default by default.
+        histories: The smallest number of histories to compare, or None for the benchmark's default.
         seed: The seed of the first round.
-        records: The smallest number of records; each benchmark's default by default.
+        records: The smallest number of records, or None for the benchmark's default.
     """
 
     small: bool
@@ -153,7 +153,7 @@ class Setting:
         """Return the operators to measure.
 
         Raises:
-            BadInput: The requested operator isn't among them.
+            BadInput: The benchmark doesn't measure the requested operator.
         """
         known = list(operators)
         if self.only is None:

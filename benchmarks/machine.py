@@ -16,7 +16,7 @@ PACKAGES = ("pyspark", "duckdb", "pyarrow", "pandas", "numpy")
 
 
 def machine() -> dict[str, object]:
-    """Return cores, memory (GiB), operating system and versions."""
+    """Return the machine's cores, memory (GiB), operating system and versions."""
     try:
         java = str(find_java().version)
     except MissingTool:

@@ -1,4 +1,4 @@
-"""The mutants of the jobs in `examples/`, and the mutants killed by the jobs' tests, as a Markdown table.
+"""Prints how many mutants of each job in `examples/` the job's test kills, as a Markdown table.
 
 `python -m benchmarks.mutants [JOB …]` prints the table, and to standard error each surviving mutant, with the reason.
 """

@@ -41,7 +41,7 @@ def write(files: Sequence[Path]) -> None:
     """Add Nexmark's figures from runs' JSON files to the saved figures, and draw the plots again.
 
     Raises:
-        BadInput: A file wasn't written by `--json` at full size.
+        BadInput: A file isn't the output of `--json` at full size.
         MissingTool: matplotlib isn't installed.
     """
     import_extra("matplotlib", "docs", "python -m benchmarks plots")

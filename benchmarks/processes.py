@@ -1,4 +1,4 @@
-"""The processes of a tree, from /proc: the kind, peak memory and CPU seconds of each."""
+"""Reads the kind, peak memory and CPU seconds of each process of a tree from /proc."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Process(NamedTuple):
 
     Attributes:
         name: Its own name.
-        parent: The number of its parent process.
-        started: Its start time, which distinguishes it from a later process with the same number.
+        parent: The number of the parent process.
+        started: The start time of the process, which distinguishes it from a later process with the same number.
         alone: Its CPU seconds.
-        waited: The CPU seconds of the children that it has waited for.
+        waited: The CPU seconds of the children that the process has waited for.
     """
 
     name: str
@@ -57,7 +57,7 @@ def require_proc() -> None:
 def processes(folder: Path = PROC) -> dict[int, Process]:
     """Return every process, or every thread, in a folder of the system, by its number."""
     found: dict[int, Process] = {}
-    with contextlib.suppress(OSError):  # it has ended, or there is no /proc
+    with contextlib.suppress(OSError):  # the process has ended, or there is no /proc
         for number in filter(str.isdigit, os.listdir(folder)):
             with contextlib.suppress(OSError):
                 found[int(number)] = process_of((folder / number / "stat").read_text())
@@ -109,8 +109,8 @@ def ignores_children(number: int) -> bool:
 class CpuClock:
     """Counts the CPU seconds of a process tree by kind, including ended processes.
 
-    An ended process counts in its parent, which has waited for it. The daemon of Spark's Python workers waits for none:
-    their seconds are sampled periodically, and kept when they end.
+    The parent of an ended process has waited for it, and contains its CPU seconds. The daemon of Spark's Python workers
+    doesn't wait for them, so this class samples the workers' seconds periodically, and keeps the last sample.
     """
 
     def __init__(self, root: int) -> None:

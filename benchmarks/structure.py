@@ -39,7 +39,7 @@ KINDS: Mapping[str, tuple[int, str]] = {
 """The largest number of types of each kind, and the suffixes of their names."""
 MOST_LINES: Mapping[str, int] = {"properties": 42_000, "tests": 48_000}
 OF_EACH_OPERATOR = ("Behaviour",)
-"""Each operator's file contains a class with this name, with the same meaning."""
+"""Names of classes that each operator's file defines with the same meaning."""
 ALIAS = re.compile(r"_?[A-Z][a-z]\w* = (?!Annotated\[|TypeVar\()[^(]+(\[.+\]|\|.+)$", re.DOTALL)
 """A type alias without a suffix; options of commands, which are annotated, are named after their settings."""
 BOTH_SIDES = {"reference", "spark_impl"}
@@ -171,7 +171,7 @@ def show(name: str, count: int, limit: str, names: list[str]) -> None:
 
 
 def main(without_spark: WithoutSpark = False, check: Traced = None) -> None:
-    """Count the files in which a function runs for two checks, the types of each kind, lines, and repeated names."""
+    """Count the files in which a function runs during two checks, the types of each kind, lines, and repeated names."""
     if check is not None:
         if check not in CHECKS:
             raise typer.BadParameter(f"{check!r} isn't a check: use one of {', '.join(CHECKS)}")

@@ -1,7 +1,7 @@
 """The saved figures of `benchmarks/results.json`, and the cells of `sinks.json`, as tables of the documentation.
 
-`docs/benchmarks.md` shows the figures with a name in `main`. `docs/sinks.md` shows the results of `streamproof sinks
---json benchmarks/sinks.json`, the faults of a process in one column.
+`docs/benchmarks.md` shows the figures that have the field `main`. `docs/sinks.md` shows the results of
+`streamproof sinks --json benchmarks/sinks.json`, the faults of a process in one column.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FAULTS = {
     "files removed": ["retention"],
     "old or no checkpoint": ["old-checkpoint", "deleted-checkpoint", "deleted-checkpoint-latest"],
 }
-"""The columns of faults that no document promises anything for."""
+"""The columns of faults for which no documentation guarantees a result."""
 COLUMNS = ("figure", "measured", "target", "command")
 
 
@@ -41,7 +41,7 @@ def every_figure() -> str:
 
 
 def sinks_table(content: Mapping[str, Any]) -> str:
-    """Return the verdicts on each sink as a Markdown table, by letters; like sinks share a row."""
+    """Return the results of each sink as a Markdown table of letters; sinks with equal results share a row."""
     cells = {(cell["sink"], cell["fault"]): cell for cell in content["cells"]}
     of_process = dict.fromkeys(cell["fault"] for cell in content["cells"] if cell["of a process"])
     columns = {"a process dies": [*of_process], **FAULTS}
@@ -62,7 +62,7 @@ def page(text: str, made: str) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Return the text of each page that has a table, brought up to date."""
+    """Return the updated text of each page that has a table."""
     results, sinks = (json.loads(path.read_text(encoding="utf-8")) for path in (RESULTS, SINKS))
     made = {PAGE: table(results), SINKS_PAGE: sinks_table(sinks)}
     return {path: page(path.read_text(encoding="utf-8"), one) for path, one in made.items()}

@@ -1,6 +1,6 @@
 """The catalogue: every specification with its models, and TLC's expected result for each.
 
-It is read from `manifest.json`, whose field names follow the manifest of tlaplus/Examples.
+The catalogue is the file `manifest.json`, whose field names follow the manifest of tlaplus/Examples.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class CatalogueModel:
         module: The file of the module.
         configuration: The file of the configuration.
         says: The description of the model, in one sentence.
-        mode: When it is checked: `exhaustive search`.
-        size: `small` models are checked by `make specs` and CI, `large` models at night.
+        mode: The mode of TLC: `exhaustive search`.
+        size: `small` models run in `make specs` and CI, and `large` models run at night.
         result: TLC's expected result.
-        violated: The violated property; None if the model passes or ends in a deadlock.
-        trace_length: The states of its counterexample; None if the model passes.
-        distinct: Distinct states, with one worker.
-        generated: Generated states, with one worker.
+        violated: The violated property, or None if the model passes or ends in a deadlock.
+        trace_length: The number of states in the counterexample, or None if the model passes.
+        distinct: The number of distinct states, with one worker.
+        generated: The number of generated states, with one worker.
         depth: The depth of the state graph, with one worker.
-        runtime: Its rough run time, as `HH:MM:SS`.
+        runtime: The rough run time of TLC, as `HH:MM:SS`.
     """
 
     name: str
@@ -71,8 +71,8 @@ class Specification:
         name: The module's name.
         module: Its file.
         title: Its subject.
-        source: The document that it comes from.
-        models: Its models, in the manifest's order.
+        source: The document that the module specifies.
+        models: The models of the module, in the manifest's order.
     """
 
     name: str

@@ -40,10 +40,10 @@ class ModelResult:
     """TLC's result for a model.
 
     Attributes:
-        result: The result, by its name in the manifest.
-        violated: The violated property; None if there is none, or TLC doesn't name the violated one of several
+        result: The result of TLC, by its name in the manifest.
+        violated: The violated property, or None if there is none, or TLC doesn't name the violated one of several
             properties.
-        trace: The counterexample; None if there is none.
+        trace: The counterexample, or None if there is none.
         distinct: The number of distinct states.
         generated: The number of generated states, equal states included.
         depth: The depth of the state graph, as far as TLC searched it.
@@ -101,7 +101,7 @@ QUICK = ("-XX:TieredStopAtLevel=1",)
 
 
 def find_tools(options: tuple[str, ...] = QUICK) -> Tools:
-    """Find Java and TLC; `options` are Java's, and the default suits short runs.
+    """Find Java and TLC. `options` are options of Java; the default suits short runs.
 
     Raises:
         MissingTool: Java or TLC isn't installed; the message contains the remedy.
@@ -126,10 +126,10 @@ def check(
 
     Args:
         model: The model.
-        tools: Java and the jar.
+        tools: The paths of Java and of tla2tools.jar.
         workers: The number of threads that explore.
-        timeout: The timeout (s); None for no timeout.
-        progress: Called with each progress report of TLC.
+        timeout: The timeout (s), or None for no timeout.
+        progress: A function that receives each progress report of TLC.
 
     Raises:
         TlcError: TLC failed: it ran out of time or memory, or the model is invalid.
@@ -152,7 +152,7 @@ def broken_expectations(model: CatalogueModel, found: ModelResult, exact: bool) 
     if found.result != model.result:
         return [f"the result is {found.result}, but the manifest says {model.result}"]
     compared: list[tuple[str, object, object]] = []
-    # TLC doesn't name the violated one of several temporal properties.
+    # If a model has several temporal properties, TLC doesn't name the violated property.
     if found.violated is not None or found.result == "safety failure":
         compared.append(("the violated property", found.violated, model.violated))
     if exact:
@@ -188,11 +188,11 @@ def constants_of(model: pytla.Model) -> dict[str, TlaValue]:
 def own_model(
     module: Path, configuration: Path | None, constants: Mapping[str, TlaValue], deadlock: bool
 ) -> pytla.Model:
-    """Return a user's module as a pytla model; its configuration is beside it, unless it is named.
+    """Return a user's module as a pytla model. By default the configuration is the `.cfg` file beside the module.
 
     Args:
         module: The `.tla` file.
-        configuration: The `.cfg` file; None for the configuration beside the module.
+        configuration: The `.cfg` file, or None for the configuration beside the module.
         constants: Values for constants, instead of the configuration's.
         deadlock: Whether a state without a successor is an error.
 

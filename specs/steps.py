@@ -1,7 +1,7 @@
 """Steps of a behaviour for readers: the action with its parameters, and its changes as paths into nested values.
 
 A TLC state repeats every variable, changed or not. A reader wants the difference: the new row, the sent message, the
-delivered message. This code is independent of any module; the module's text contributes names and comments.
+delivered message. This code works for any module, and reads names and comments from the module's text.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class ChangedVariable:
     Attributes:
         variable: The variable.
         keys: The path to the changed value, from the outside in; empty for the whole variable.
-        kind: `set` (another value), `appended` to a sequence, `taken` from its head, `removed` from elsewhere, `joined`
-            or `left` a set, `new` or `gone` key of a function.
-        before: The value before; or the taken, removed or gone part.
-        after: The value after; or the appended, joined or new part.
+        kind: The kind of change: `set` (another value), `appended` to a sequence, `taken` from a sequence's head,
+            `removed` from another position, `joined` or `left` a set, `new` or `gone` key of a function.
+        before: The value before the change, or the taken, removed or gone part.
+        after: The value after the change, or the appended, joined or new part.
     """
 
     variable: str
@@ -162,7 +162,7 @@ def ending(trace: Trace) -> str:
 def called(
     step: Step, found: Sequence[ChangedVariable], text: ModuleText, write: Callable[[TlaValue], str] | None = None
 ) -> str:
-    """Return a step's action with its parameters, as far as its changes show them: `DeliverResponse("r1", _)`.
+    """Return a step's action with the parameters that its changes show: `DeliverResponse("r1", _)`.
 
     TLC reports an action without its parameters. If the action's definition, or a definition that it calls, contains
     `[variable EXCEPT ![key] = new]` with the parameters `key` and `new`, then `key` is the changed key of that
@@ -198,7 +198,7 @@ def called(
 def read_module(module: Path) -> ModuleText:
     """Read a module, and the modules beside it that it extends.
 
-    An unreadable file adds nothing: TLC has already reported it.
+    An unreadable file adds nothing, because TLC has already reported the file.
     """
     found: dict[str, ModuleDefinition] = {}
     variables: list[str] = []
@@ -274,7 +274,7 @@ def _between_sequences(
 ) -> Iterator[ChangedVariable]:
     gone, came = sequence_difference(before, after)
     if len(before) == len(after) and len(gone) == len(came) and gone != [0]:
-        # An element has replaced another.
+        # One element has replaced another element.
         for number, (one, other) in enumerate(zip(before, after, strict=True), start=1):
             yield from _between(variable, (*keys, number), one, other)
     elif len(gone) == len(before) and len(came) == len(after) and before and after:

@@ -45,7 +45,7 @@ STEPS: Mapping[str, str] = {
 }
 """The events that are steps, with their names in the specification; other events are effects of a step."""
 UNKNOWN = object()
-"""The left value whose hash a message contains, if unknown; or an unknown sender."""
+"""Marks an unknown left value whose hash a message contains, or an unknown sender."""
 _FIELDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "left": (("key", "value", "foreign_key"), ()),
     "right": (("key", "value"), ()),
@@ -71,13 +71,14 @@ class TraceEvent:
     """An event of a trace.
 
     Attributes:
-        line: Its line in the file, from 1.
+        line: The line of the event in the file, from 1.
         kind: The kind of event.
         key: The left key; for a right change the right key.
-        foreign_key: The foreign key of a left value, or the right key that receives or sends a message; None for none.
-        value: The new value, a response's right value, or the emitted pair; None for a deletion.
+        foreign_key: The foreign key of a left value, or the right key that receives or sends a message, or None for
+            none.
+        value: The new value, a response's right value, or the emitted pair, or None for a deletion.
         instruction: The instruction of a subscription.
-        of: The left value whose hash a message contains; None for a deleted row, `UNKNOWN` if it wasn't recorded.
+        of: The left value whose hash a message contains, or None for a deleted row, `UNKNOWN` if it wasn't recorded.
     """
 
     line: int
@@ -200,7 +201,7 @@ def parse_trace(text: str, where: str = "trace") -> JoinTrace:
 
     Args:
         text: The text, JSON Lines.
-        where: Its name in messages.
+        where: The name of the trace in messages.
 
     Raises:
         BadInput: The text isn't a trace; the message names the line.

@@ -37,7 +37,7 @@ class Possible:
 
     Attributes:
         step: The step.
-        does: Its messages and outputs.
+        does: The messages and outputs of the step.
     """
 
     step: TraceEvent
@@ -52,11 +52,11 @@ class Refusal:
     """A trace, or a part of a trace, that isn't a behaviour of the specification.
 
     Attributes:
-        event: The refused event; None if the trace lacks an event.
+        event: The refused event, or None if the trace lacks an event.
         lacks: The event of the specification that the trace lacks.
         explained: The number of explained events.
-        events: The number of its events.
-        after: The last explained step or input; None if no event is explained.
+        events: The number of events in the trace.
+        after: The last explained step or input, or None if no event is explained.
         unexplained: The first unexplained event of each topic, in the order of lines.
         possible: The possible next steps.
     """
@@ -82,9 +82,9 @@ class Validated(NamedTuple):
 
     Attributes:
         parts: The number of parts without common keys.
-        events: The number of its events.
+        events: The number of events in the trace.
         states: The number of states that TLC found.
-        refusals: The refused parts, each with its place.
+        refusals: The refused parts of the trace, each with the refused event.
     """
 
     parts: int
@@ -103,9 +103,9 @@ def validate(
 
     Args:
         trace: The trace; its parts without common keys are checked one by one.
-        tools: Java and the jar.
-        timeout: The timeout of a run of TLC (s); None for no timeout.
-        progress: Called with each progress report of TLC.
+        tools: The paths of Java and of tla2tools.jar.
+        timeout: The timeout of a run of TLC (s), or None for no timeout.
+        progress: A function that receives each progress report of TLC.
 
     Raises:
         TlcError: TLC fails.
@@ -160,7 +160,7 @@ def _graph(
 
 
 def _furthest(graph: StateGraph, parts: Sequence[_Part]) -> list[Any]:
-    """Return for each trace a state that explains it, or else the first state that explains most of it."""
+    """Return for each trace a state that explains all events, or else the first state that explains most events."""
     best: list[Any] = [None] * len(parts)
     rank = [(False, -1)] * len(parts)
     for state in graph.states:
@@ -185,7 +185,7 @@ def _strayed(graph: StateGraph, number: int, furthest: Any) -> list[Any]:
 class _Part:
     """A trace with connected keys, in the form of the specification, which has its own keys and versions.
 
-    It writes the trace as a constant and reads states back as events with the same names, so it has many methods.
+    The class writes the trace as a constant, and converts states back to events with the same names.
     """
 
     def __init__(self, trace: JoinTrace) -> None:
@@ -478,10 +478,10 @@ def record_trace(history: History, protocol: type[Protocol] = Protocol, named: s
     Args:
         history: The history of a foreign-key join.
         protocol: The protocol, or a variant of it.
-        named: The specification's name for the protocol's instructions; None for the history's option `protocol`.
+        named: The specification's name for the protocol's instructions, or None for the history's option `protocol`.
 
     Raises:
-        BadInput: A line delivers from a route without waiting messages.
+        BadInput: A delivery's route has no waiting message.
     """
     definition: ForeignKeyJoin = operator_named(history.operator).declare(history.options)
     machine = protocol(definition, StreamTime())

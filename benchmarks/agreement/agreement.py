@@ -1,6 +1,6 @@
 """Counts on how many of 10,000 random histories each operator on Spark disagrees with the reference.
 
-With `--on` it counts false alarms instead, over millions of histories with drawn definitions.
+With `--on` the benchmark counts false alarms instead, over millions of histories with drawn definitions.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from . import false_alarms
 
 LARGEST_COHORT = 5_000
 FIRST_SEED = 1
-"""Differs from the gate's seed, so the histories are new."""
+"""This seed differs from the seed of `streamproof check`, so the histories differ, too."""
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Count operator by operator; the histories are divided evenly among its definitions, and new in each round."""
+    """Count disagreements operator by operator; each round draws new histories, evenly over the definitions."""
     if setting.on is not None:
         return false_alarms.run(setting)
     count, rounds = setting.size(10_000, 60), setting.times(1)
@@ -51,7 +51,8 @@ def run(setting: Setting) -> list[Figure]:
 def disagreements_on(
     operator: str, options: Mapping[str, Any], count: int, seed: int, setting: Setting
 ) -> tuple[int, int]:
-    """Return the number of histories on which Spark's changelog differs, and of changes that the reference emitted.
+    """Return the number of histories on which Spark's changelog differs, and the number of changes that the reference
+    emitted.
 
     Args:
         operator: The operator's name.

@@ -40,7 +40,7 @@ A_ROUND = {REFERENCE: 2_000, SPARK: 10_000}
 """The number of histories drawn at once per operator: few for the reference, because each core has its own rounds."""
 STAGED = "operators in stages"
 SHARE_OF_STAGED = 10
-"""For each history of the operators in stages, the number of histories of the other operators."""
+"""The number of histories of one-stage operators for each history of an operator in stages."""
 SHOWN = 3
 HOUR = Target("under", 3600)
 NONE = Target("at most", 0)
@@ -50,7 +50,7 @@ class Disagreement(NamedTuple):
     """A history with a difference.
 
     Attributes:
-        seed: The seed of its round.
+        seed: The seed of the history's round.
         law: The violated law.
         history: The history.
         difference: The first difference.
@@ -66,7 +66,7 @@ class Round(NamedTuple):
     """The counts of a round, or of a part of a round.
 
     Attributes:
-        seed: The seed of its histories.
+        seed: The seed of the histories.
         histories: The number of compared histories, including variants.
         emitted: The number of histories with expected output.
         cpu: The CPU seconds of this process.
@@ -87,7 +87,7 @@ class Count:
     Attributes:
         name: What is compared.
         wanted: The smallest number of histories to compare.
-        progress: Called after each round.
+        progress: A function that is called after each round.
         seed: The seed of the first round.
         last_seed: The seed of the last round.
     """
@@ -114,7 +114,7 @@ class Count:
         return self.broken.total()
 
     def add(self, one: Round) -> None:
-        """Add a round; its first disagreements are printed immediately."""
+        """Add a round, and print its first disagreements immediately."""
         for found in one.disagreements[: max(0, SHOWN - self.disagreements)]:
             self.progress(f"seed {found.seed}, {found.law}: {found.difference}\n{found.history}")
         self.broken.update(found.law for found in one.disagreements)
@@ -132,7 +132,7 @@ class Count:
         """Return the counts, and the time.
 
         Raises:
-            StreamproofError: No history emitted output, so nothing was compared.
+            StreamproofError: No history has output, so the benchmark compared nothing.
         """
         if not self.emitted:
             raise StreamproofError(f"{self.name}: no history emitted anything, so nothing was compared")
@@ -201,7 +201,7 @@ def _on_reference(names: Sequence[str], count: Count) -> None:
 
 
 def _ends_at_interrupt() -> None:
-    """Let Ctrl-C end a process immediately and silently, because its parent reports."""
+    """Let Ctrl-C end a worker process immediately and silently, because the parent process prints the report."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -213,7 +213,7 @@ def cores() -> int:
 def round_on_reference(names: Sequence[str], each: int, seed: int) -> Round:
     """Compare the reference with DuckDB on a round of histories.
 
-    Every second round uses stream time, because the reference is checked under both clocks.
+    Every second round uses stream time, because `streamproof check` checks the reference under both clocks.
 
     Args:
         names: The operators.
@@ -238,9 +238,10 @@ def round_on_reference(names: Sequence[str], each: int, seed: int) -> Round:
 
 
 def rounds_on_spark(registrations: Sequence[Registration], wanted: int, seed: int) -> Iterator[Round]:
-    """Yield the counts of each pool of histories on Spark, endlessly; one pool runs while another is judged.
+    """Yield the counts of each pool of histories on Spark, endlessly; one pool runs while this process judges another
+    pool.
 
-    All laws of a check that need no further query judge them: changes, labels, tables, DuckDB, the state, and the
+    All laws that need no further query judge the histories: changes, labels, tables, DuckDB, the state, and the
     relation of a history to its variant.
     """
     no_further_query = [law for law in ALL_LAWS if not isinstance(law, RerunLaw)]

@@ -1,8 +1,8 @@
 """Counts on how many of 10,000 random schedules Kafka's own foreign-key join differs from the model of its protocol.
 
 Each history has a random schedule of delivery, after which no message waits. After each step the output and the waiting
-messages are compared; a difference that a named divergence explains is counted under that name. It also measures the
-rate of scheduled histories on Kafka Streams' test driver, and the time of every race.
+messages are compared; a difference that a named divergence explains is counted under that name. The benchmark also
+measures the rate of scheduled histories on Kafka Streams' test driver, and the time of every race.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TOGETHER = 1_000
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Count for each join, and measure."""
+    """Count the unexplained differences of each join, and measure the rate and the races."""
     count = setting.size(10_000, 40)
     figures = []
     for join, options in JOINS.items():
@@ -61,7 +61,7 @@ def rate(setting: Setting) -> Figure:
     count = setting.size(TOGETHER, 40)
     drawn = schedules(JOINS["inner"], count, setting.seed)
     kafka = KafkaWitness()
-    kafka.evaluate(drawn)  # starts the JVM, and warms it up
+    kafka.evaluate(drawn)  # this run starts the JVM, and is the warm-up
     setting.progress(f"{count:,} scheduled histories on Kafka Streams")
     runs = [count / seconds(lambda: kafka.evaluate(drawn)) for _ in range(setting.times())]
     sizes = f"{count:,} histories, {sum(len(history.lines) for history in drawn) / count:.1f} steps each"
@@ -93,7 +93,7 @@ def schedules(options: Mapping[str, Any], count: int, seed: int) -> list[History
 
 
 def disagreements(histories: list[History]) -> tuple[list[History], Counter[str]]:
-    """Return the histories with an unexplained difference of Kafka, and the number that each name explains."""
+    """Return the histories with unexplained differences, and the number of histories that each divergence explains."""
     unexplained, named = [], Counter[str]()
     for history, staged in zip(histories, KafkaWitness().stage(histories, strict=False), strict=True):
         expected = staged_by_protocol(history)

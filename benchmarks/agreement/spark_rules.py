@@ -1,6 +1,6 @@
 """Counts on how many of 10,000 random histories Spark's own operators differ from the rules in `reference/spark`.
 
-Times are drawn at the edges: a gap, a size, a delay or a watermark apart, or a microsecond or millisecond beside it.
+Times are drawn at the edges of gaps, sizes, delays and watermarks, or a microsecond or millisecond beside an edge.
 Many histories share a query, each in its own key space; a driver row moves the watermark in each batch.
 """
 
@@ -65,9 +65,9 @@ class Case:
     """A Spark operator with one declaration.
 
     Attributes:
-        name: Its name in figures.
+        name: The name of the case in figures.
         rule: The rules.
-        job: The same operator on Spark; a function from the inputs by name.
+        job: The operator on Spark: a function from the inputs by name to the query.
         mode: The output mode.
         inputs: The names of the inputs.
         keys: The output columns that contain the history's key, of which at least one isn't null.
@@ -84,7 +84,7 @@ class Case:
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Count for every operator under each trigger."""
+    """Count the differing histories of every operator under each trigger."""
     count, figures = setting.histories or setting.size(10_000, 60), []
     for case in CASES:
         for trigger in TRIGGERS:
@@ -136,7 +136,7 @@ def bag(rows: Sequence[Row]) -> Counter[str]:
 
 
 def _text(row: Row) -> str:
-    # As text, because two zones called UTC may have different classes.
+    # Compare zones as text, because two zones called UTC may have different classes.
     values = {
         name: [str(one) for one in value] if isinstance(value, list) else str(value) for name, value in row.items()
     }
@@ -162,7 +162,7 @@ def draw(case: Case, count: int, drawn: random.Random) -> list[JobHistory]:
     clock = [BASE_US + drawn.randrange(1_000) * 1_000_000]
     while len(clock) < BATCHES:
         now = clock[-1] + max(0, far() + drawn.choice((0, far())))
-        if drawn.random() < 0.5:  # the watermark is then at a window's end, or beside it
+        if drawn.random() < 0.5:  # this time moves the watermark to a window's end, or just beside the end
             delay_us = next(iter(case.rule.delays_us.values()), 0)
             now += (end + delay_us - now) % apart + drawn.choice((0, 0, *JITTERS))
         clock.append(max(now, clock[-1]))
@@ -200,7 +200,7 @@ def spark_rows(case: Case, trigger: Trigger, histories: Sequence[JobHistory]) ->
         available = 0
 
         def write(frame: DataFrame, batch_id: int) -> None:
-            # With `available_now` the batches without data come last, otherwise after the newest file.
+            # With `available_now` batches without data run at the end, and otherwise after the newest file.
             number = available - 1 if trigger == "default" else min(batch_id, len(clock) - 1)
             rows: dict[int, list[Row]] = {}
             for row in arrow_table_of(frame).to_pylist():
@@ -249,7 +249,7 @@ def packed(case: Case, histories: Sequence[JobHistory], batch: int) -> pa.Table:
 
 
 def unpacked(case: Case, row: Row) -> tuple[int | None, Row]:
-    """Return the number of a row's history (None for the driver's), and the row as that history alone would emit it."""
+    """Return the number of a row's history (None for a driver row), and the row as the history alone would emit it."""
     keys = {name: row[name] for name in case.keys if row[name] is not None}
     number = next(iter(keys.values())).partition("|")[0]
     return None if number == DRIVER else int(number), {
@@ -259,7 +259,7 @@ def unpacked(case: Case, row: Row) -> tuple[int | None, Row]:
 
 
 def put(table: pa.Table, folder: Path, number: int) -> None:
-    """Add a batch to the source; each file is one second newer than the previous file."""
+    """Add a batch to the source, as a file that is one second newer than the previous file."""
     hidden = folder.parent / f"{number}.writing"
     pq.write_table(table, hidden)
     os.utime(hidden, (1_000_000_000 + number, 1_000_000_000 + number))

@@ -1,6 +1,7 @@
-"""Measures the gate: CPU seconds, wall time, memory and the first results, compared with an earlier commit.
+"""Measures the gate: Measures the CPU seconds, wall time, memory and first results of checks, and compares them with an
+earlier commit.
 
-CPU seconds are those of the whole process tree: Python, the JVM, its workers, and their child processes.
+CPU seconds count the whole process tree: Python, the JVM, its workers, and their child processes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..production.run import TODAYS
 from ..witnesses.memory import GIB, peaks_of
 
 EARLIER = "424353e"
-"""The last commit before laws were checked on the reference alone."""
+"""The last commit at which `streamproof check` checked all laws on Spark, too."""
 MINUTES = Target("under", 5 * 60)
 MEMORY = Target("under", 3)
 SHARE = Target("at most", 0.7)
@@ -40,10 +41,10 @@ class Command(NamedTuple):
     """The measurements of a command.
 
     Attributes:
-        seconds: Its wall time (s).
+        seconds: The wall time of the command (s).
         used: The CPU seconds by kind of process.
-        peak: The peak memory (GiB) of its driver: the Python process and the JVM.
-        printed: The printed lines, each with its second.
+        peak: The peak memory (GiB) of the driver: the Python process and the JVM.
+        printed: The printed lines, each with its time (s).
     """
 
     seconds: float
@@ -58,7 +59,7 @@ class Command(NamedTuple):
 
     @property
     def histories(self) -> int:
-        """Return the histories of all operators, including the references'."""
+        """Return the number of histories of all operators, on Spark and on the references."""
         found = [_HISTORIES.search(line) for _, line in self.printed]
         return sum(int(one[1].replace(",", "")) for one in found if one)
 
@@ -68,7 +69,7 @@ class Command(NamedTuple):
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure `streamproof check` of both trees in turn, the second command of `make check`, and a mutant's check."""
+    """Measure `streamproof check` of both commits in turn, the second command of `make check`, and a mutant's check."""
     rounds, histories = setting.times(), setting.size(2000, 50)
     asked = ["--histories", str(histories)] if setting.small else []
     checks: dict[str, list[Command]] = {TODAYS: [], EARLIER: []}
@@ -79,7 +80,7 @@ def run(setting: Setting) -> list[Figure]:
         for number in range(rounds):
             setting.progress(f"round {number + 1} of {rounds}")
             for form, runs in checks.items():
-                # A few histories meet too few goals.
+                # A check of few histories is inconclusive, because few histories meet too few goals.
                 runs.append(_streamproof(setting, programs[form], ["check", *asked], exits=2 if setting.small else 0))
             mutants.append(_streamproof(setting, HERE, ["check", *MUTANT, *asked], exits=1))
             if not setting.small:
@@ -102,7 +103,7 @@ def run(setting: Setting) -> list[Figure]:
 
 
 def _beside_each_other(checks: Mapping[str, Sequence[Command]], sizes: str) -> list[Figure]:
-    """Return the figures of each tree's checks, and the ratios of the two trees."""
+    """Return the figures of each commit's checks, and the ratios of the two commits."""
     figures: list[Figure] = []
     found: dict[str, list[Figure]] = {}
     for form, runs in checks.items():
@@ -142,7 +143,7 @@ def _streamproof(setting: Setting, program: Program, words: Sequence[str], exits
     """Run a command in an empty folder.
 
     Raises:
-        StreamproofError: It exited with another code; the message contains the last printed lines.
+        StreamproofError: The command exited with another code; the message contains the last printed lines.
     """
     setting.progress(f"streamproof {shlex.join(words)}" + " as of the earlier commit" * (program is not HERE))
     command = [sys.executable, "-m", "streamproof.properties.cli.entry", *words]

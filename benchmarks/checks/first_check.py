@@ -1,7 +1,7 @@
-"""Measures where the seconds of the start page's passing check, the first in its process, and an earlier one are spent.
+"""Measures where the start page's passing check spends its seconds, in this commit and in an earlier commit.
 
-Each form runs in a separate process, in turn. Without an archive of classes (`make_class_archive`) Java loads Spark's
-classes from their jars, as for users without an archive.
+Each commit runs in a separate process, in turn, and this commit also with an archive of classes. Without an archive of
+classes (`make_class_archive`) Java loads Spark's classes from their jars, as for users without an archive.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ for _ in range(2):
 
 
 class Phase(NamedTuple):
-    """A part of a process.
+    """The cost of one phase of a process.
 
     Attributes:
-        seconds: Its wall time (s).
-        used: Its CPU seconds, by kind of process.
+        seconds: The wall time of the phase (s).
+        used: The CPU seconds of the phase, by kind of process.
         threads: The JVM's CPU seconds, by the task of its threads.
     """
 
@@ -68,7 +68,7 @@ class Phase(NamedTuple):
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure each form in turn, phase by phase."""
+    """Measure each commit in turn, phase by phase."""
     archived = [ARCHIVED] if java_options(find_java()) else []
     found: dict[str, list[list[Phase]]] = {form: [] for form in (TODAYS, *archived, EARLIER)}
     with tempfile.TemporaryDirectory(prefix=f"streamproof-{EARLIER}-") as name:

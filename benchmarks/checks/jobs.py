@@ -18,7 +18,7 @@ SINK_ROUNDS = 1
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure Spark's own session windows; a second check, a shared query and queries of one history take turns."""
+    """Measure, in turn, a second check of Spark's session windows, a shared query, and queries of one history."""
     from streamproof import Input, Sink, check_job, invariants, session_windows
     from streamproof.properties.generators.columns.histories.drawing import draw_histories
     from streamproof.properties.generators.columns.packing import pack, tables_alone
@@ -32,7 +32,7 @@ def run(setting: Setting) -> list[Figure]:
     resolved = resolve_all([clicks])
     runner = Runner(_sessions, [given.source for given in resolved])
     drawn = draw_histories(resolved, [1_800_000_000, 600_000_000], many, 0, BATCHES, delay_us=600_000_000)
-    check_job(_sessions, clicks, expect=expected)  # starts the session, and warms it up
+    check_job(_sessions, clicks, expect=expected)  # this check starts the session, and is the warm-up
     checks, shared, alone = [], [], []
     violations, kept, repeated = [], [], []
 

@@ -1,4 +1,4 @@
-"""Measures the cost of judging without Spark: CPU time per history of drawing, playing, coverage, each comparison."""
+"""Measures the CPU time per history of a check without Spark: drawing, playing, coverage and each comparison."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from ..figures import Figure, Setting, Target, figure
 ARRIVALS, BATCHES = 20, 6
 NEIGHBOURS, TOGETHER = "neighbours", "together, without neighbours"
 BUDGET = Target("at most", 1.2)
-"""20,000 histories in 25 CPU seconds."""
+"""The target: 20,000 histories in 25 CPU seconds."""
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure operator by operator: each part's mean and each operator's sum, or the parts of one operator."""
+    """Measure each part's mean over the operators and each operator's sum, or the parts of one operator."""
     each, rounds = setting.size(60, 6), setting.times(3)
     names = setting.among([*registered()])
     definitions = {name: draw_definitions(registration_of(name), setting.size(30, 1), seed=0) for name in names}
@@ -98,7 +98,7 @@ def _parts(operator: str, definitions: Sequence[Options], count: int, seed: int)
 
 
 def _as_of_spark(history: History, played: Played) -> Outcome:
-    """Return the outcome of a Spark that agrees: the entries of each batch, ordered only within each key."""
+    """Return the outcome that a right Spark would report: the entries of each batch, ordered only within each key."""
     entries = sorted(played.entries, key=lambda entry: (entry.batch, entry.output.key or ""))
     unnumbered = [Entry(-1, entry.batch, entry.output) for entry in entries]
     return Outcome(history.name, Grain.BATCH, unnumbered, is_stream=played.definition.is_stream)

@@ -1,7 +1,7 @@
 """Measures a report of 100,000 histories: its size, its opening time in a browser, and axe's violations.
 
 The browser is Chromium, if there is one; axe-core is the file that the environment variable AXE names, such as
-`node_modules/axe-core/axe.min.js`. Without them it only measures the size, and reports that.
+`node_modules/axe-core/axe.min.js`. Without a browser and axe, the benchmark measures only the size, and says so.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MEBIBYTE = 1 << 20
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure; if the machine lacks a tool for the browser's part, name the tool, and skip that part."""
+    """Measure the report; if the machine lacks a browser or axe, name the missing tool, and skip its part."""
     with tempfile.TemporaryDirectory(prefix="streamproof-") as name:
         folder = Path(name)
         said = _checked(setting, folder / "found")
@@ -83,7 +83,7 @@ def _checked(setting: Setting, folder: Path) -> Content:
     names = setting.among([*registered()])
     each = setting.size(100_000, 200) // len(names)
     reports = []
-    # Other witnesses would take most of the time, and add one line each.
+    # Other witnesses would take most of the time, and add only one line each.
     laws = [law for law in OF_REFERENCE if law.between == ("reference",)]
     for name in names:
         setting.progress(f"{name}: {each:,} histories on the reference")

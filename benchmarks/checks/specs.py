@@ -1,7 +1,7 @@
 """Measures the model checker: the wrapper's overhead over TLC, the small models, and replayed behaviours.
 
-The overhead is measured on a simple model of a million states, two counters, so that TLC is fast and any cost per state
-is visible.
+The overhead is measured on a model of two counters with a million states, so that TLC is fast and any cost per state is
+visible.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ CONFIGURATION = "INIT Init\nNEXT Next\nCONSTANT Most = {most}\nINVARIANT InBound
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure; all except the two replays need only Java."""
+    """Measure the model checker; only the two replays need more than Java."""
     tools = checking.find_tools()
-    # For minutes of work Java uses both its compilers, in both forms.
+    # Java uses both of its compilers for TLC alone and for pytla, because each runs for minutes.
     return [*_wrapped(setting, checking.find_tools(())), *_small_models(setting, tools), *_replayed(setting, tools)]
 
 

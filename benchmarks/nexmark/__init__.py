@@ -1,1 +1,1 @@
-"""The queries of Nexmark, by the operators and in a user's likely forms."""
+"""Nexmark's queries by streamproof's operators, and in other forms that users are likely to write."""

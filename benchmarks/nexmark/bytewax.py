@@ -1,8 +1,7 @@
-"""Two queries of Nexmark by Bytewax, if installed: a stream processor in Python and Rust, here with one process.
+"""Runs two queries of Nexmark on Bytewax, if installed: a stream processor in Python and Rust, here with one process.
 
-Its state is in memory; each second it is saved to a recovery store, like Spark's to a checkpoint after each
-micro-batch.
-Source: Bytewax's guide, "Windowing", "Recovery".
+Bytewax keeps its state in memory, and saves the state each second to a recovery store, as Spark does after each
+micro-batch. Source: Bytewax's guide, "Windowing", "Recovery".
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ class Windowed(NamedTuple):
 
     Attributes:
         columns: The columns of a bid that the query reads.
-        sessions: Whether its windows are sessions, rather than fixed windows.
+        sessions: Whether the query's windows are sessions, rather than fixed windows.
         key: The key of a bid.
-        fold: Adds a bid to an aggregate, which is initially empty.
+        fold: A function that adds a bid to an aggregate, which is initially empty.
         merge: Merges two aggregates.
-        rows: Returns the query's rows for a key and its aggregate.
+        rows: A function that returns the query's rows for a key and its aggregate.
     """
 
     columns: tuple[str, ...]
@@ -137,7 +136,7 @@ def _flow(query: Windowed, folder: Path, found: list[Any]) -> Any:
 
 
 def _bids(folder: Path, columns: tuple[str, ...]) -> Iterator[Bid]:
-    """Read the bids, file by file, without the bid that closes windows; here the end of the input does."""
+    """Read the bids, file by file, without the closing bid, because here the end of the input closes windows."""
     for file in sorted((folder / "bid").glob("*.parquet")):
         table = pq.read_table(file, columns=list(columns), filters=pc.field("auction") >= 0)
         lists = [table[name].to_pylist() for name in columns]

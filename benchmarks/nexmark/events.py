@@ -1,11 +1,12 @@
 """The events of Nexmark: people, their auctions and bids, with the distribution of its published generator.
 
-Source: the generators of github.com/nexmark/nexmark and of Apache Beam, which agree; their random numbers differ. Of
-each 50 events the first is a person, the next 3 are auctions, the other 46 are bids. 3 of 4 auctions are by the hot
-seller, the first of each 100 people; 1 of 2 bids is for the hot auction, the first of each 100; 3 of 4 bids are by the
-hot bidder, the second of each 100 people. All other events are drawn from the last 1,000 people and the last 100
-auctions, and from the next 10, which don't exist yet. Prices are 100 times a power of 10 between 0 and 6. An auction is
-open for a time between 1 ms and twice the time in which the next 100 auctions arrive. Text has the published lengths.
+Source: the generators of github.com/nexmark/nexmark and of Apache Beam, which agree; this module draws other random
+numbers than the generators. Of each 50 events the first is a person, the next 3 are auctions, the other 46 are bids. 3
+of 4 auctions are by the hot seller, the first of each 100 people; 1 of 2 bids is for the hot auction, the first of each
+100; 3 of 4 bids are by the hot bidder, the second of each 100 people. All other events are drawn from the last 1,000
+people and the last 100 auctions, and from the next 10, which don't exist yet. Prices are 100 times a power of 10
+between 0 and 6. An auction is open for a time between 1 ms and twice the time in which the next 100 auctions arrive.
+Text has the published lengths.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ CYCLE, PEOPLE, AUCTIONS = 50, 1, 3
 FIRST_ID, FIRST_CATEGORY, CATEGORIES = 1000, 10, 5
 HOT_EACH = 100
 HOT_SELLERS, HOT_AUCTIONS, HOT_BIDDERS, HOT_CHANNELS = 4, 2, 4, 2
-"""One event in so many isn't for a hot seller, auction or bidder."""
+"""One event in this many isn't for a hot seller, auction or bidder."""
 ACTIVE_PEOPLE, IN_FLIGHT, LEAD = 1000, 100, 10
 CHANNELS = 10_000
 PERSON_BYTES, AUCTION_BYTES, BID_BYTES = 200, 500, 100
@@ -51,7 +52,7 @@ Numbers: TypeAlias = "np.ndarray[Any, Any]"
 
 
 class Events(NamedTuple):
-    """The events, one table per kind, each in order of arrival; `order` counts over all of them, `time` is in ms."""
+    """The events, one table per kind, each in order of arrival; `order` counts over all tables, and `time` is in ms."""
 
     person: pa.Table
     auction: pa.Table
@@ -67,8 +68,8 @@ def events(count: int, *, seed: int = 1, rate: int = RATE, out_of_order: int = 1
         rate: The number of events per second of event time.
         out_of_order: The size of the groups in which events arrive in a different order than their times; 1 means in
             order.
-        closing: Whether a person, an auction and a bid follow one day later, which close all earlier windows. Their ids
-            are -1, so they match no other event.
+        closing: Whether a person, an auction and a bid follow one day later, which close all earlier windows. The ids
+            of these three events are -1, so they match no other event.
     """
     drawn = np.random.default_rng(seed)
     order = np.arange(count)
@@ -132,7 +133,7 @@ def _bids(drawn: np.random.Generator, arrived: dict[str, Numbers], last_person: 
     oldest = np.maximum(last - IN_FLIGHT, 0)
     some = oldest + drawn.integers(0, last - oldest + 1 + LEAD)
     auction = np.where(drawn.integers(0, HOT_AUCTIONS, many) > 0, last // HOT_EACH * HOT_EACH, some)
-    # The second of the people, so that the hot bidder isn't the hot seller.
+    # The hot bidder is the second of the people, because the first is the hot seller.
     hot = last_person // HOT_EACH * HOT_EACH + 1
     bidder = np.where(drawn.integers(0, HOT_BIDDERS, many) > 0, hot, _active_person(drawn, last_person))
     hot_channels = ("Google", "Facebook", "Baidu", "Apple")
@@ -153,7 +154,7 @@ def _bids(drawn: np.random.Generator, arrived: dict[str, Numbers], last_person: 
 
 
 def _active_person(drawn: np.random.Generator, last: Numbers) -> Numbers:
-    """Draw one of the last people, or of the next few."""
+    """Draw one of the last people, or one of the next few people."""
     active = np.minimum(last + 1, ACTIVE_PEOPLE)
     found: Numbers = last + 1 - active + drawn.integers(0, active + LEAD)
     return found
@@ -166,7 +167,7 @@ def _prices(drawn: np.random.Generator, many: int) -> Numbers:
 
 def _urls(drawn: np.random.Generator, many: int) -> pa.Array:
     parts = [_text(drawn, _length(drawn, 5, many)) for _ in range(3)]
-    # 9 of 10 contain their channel.
+    # 9 of 10 URLs contain their channel.
     channel = pa.array([f"&channel_id={number * 214_013}" if number % 10 else "" for number in range(many)])
     return _joined("https://www.nexmark.com/", parts[0], "/", parts[1], "/", parts[2], "/item.htm?query=1", channel)
 

@@ -1,11 +1,11 @@
-"""Queries of Nexmark by Kafka Streams, in Java (`NexmarkStreams.java`), on a broker started by streamproof.
+"""Runs queries of Nexmark on Kafka Streams, in Java (`NexmarkStreams.java`), with a broker that streamproof starts.
 
 Before the measurement the events are sent to the broker, to topics with one partition, by their own numbers. The
 query's rows are written to a topic too. The measurement lasts from the start of the query until it has read all events
 and committed all rows. A first run in the same process is the warm-up, and its rows are compared.
 
-The query runs without Python, in its own process, compiled by `javac`. That process and the broker's process are
-counted separately.
+The query runs without Python, in its own process, compiled by `javac`. The benchmark counts the query's process and the
+broker's process separately.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ QUERIES: Mapping[str, Sequence[str]] = {
 """The fields of each query's rows."""
 TEXTS = ("item_name", "description", "channel", "url", "extra")
 SETTINGS: Mapping[str, str] = {
-    # Like a micro-batch, and Bytewax' epochs here: exactly once, with this length in ms.
+    # Commit exactly once every so many ms, like a micro-batch and like Bytewax's epochs here.
     "processing.guarantee": "exactly_once_v2",
     "commit.interval.ms": "1000",
     # A table reads its topic again instead of its own changelog.
@@ -66,7 +66,7 @@ STREAMS, BROKER = "streams", "broker"
 
 
 def why_not() -> str | None:
-    """Return why Kafka Streams can't be measured here; None if it can."""
+    """Return why Kafka Streams can't be measured here, or None if it can."""
     try:
         compiler = _compiler()
         broker_jars()
@@ -169,7 +169,7 @@ def _ran(command: Sequence[str | Path]) -> None:
 
 @contextlib.contextmanager
 def _started(command: Sequence[str | Path], log: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start the program; it ends with its standard input."""
+    """Start the Java program, which ends when its standard input closes."""
     with log.open("w") as errors:
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors, "text": True}
         with subprocess.Popen(command, **pipes) as process:

@@ -1,6 +1,6 @@
-"""Queries of Nexmark by `foreachBatch`, which merges each micro-batch into tables on disk, of DuckDB or Delta.
+"""Runs queries of Nexmark with `foreachBatch`, which merges each micro-batch into DuckDB or Delta tables on disk.
 
-A batch is one transaction, which also stores the batch's id. So a batch that is repeated after a crash changes nothing.
+A batch is one transaction, which also stores the batch's id. So a repeated batch after a crash changes nothing.
 The tables keep all rows for ever, as in the published SQL: no window closes, and no watermark is needed.
 """
 

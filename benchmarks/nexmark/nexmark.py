@@ -1,8 +1,8 @@
-"""Measures the queries of Nexmark by the operators and in a user's likely forms; the rows are compared with DuckDB's.
+"""Measures Nexmark's queries by streamproof's operators and in other forms, and compares the rows with DuckDB's rows.
 
-The events are parquet files, one per micro-batch and kind. A query runs over them in a separate process by the
-operators, and in another for each of its other forms (`FORMS`). An event of a kind that the query reads counts as a
-record. Then some queries run over events that arrive at several rates.
+The events are parquet files, one per micro-batch and kind. Each form of a query (`FORMS`) runs over these events in a
+separate process. An event of a kind that the query reads counts as a record. Then some queries run over events that
+arrive at several rates.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from .sql import Compared, compared, load
 
 EVENTS, BATCHES = 500_000, 8
 FEWER_BY = 20
-"""A form that is too slow for all events runs over this many times fewer events."""
+"""The divisor of the number of events for forms that are too slow for all events."""
 AT_RATES = ("q11", "q20")
-"""The queries that run at several rates: one of a single stage with bounded state, and three that keep all rows."""
+"""The queries that run at several rates: q11 has a bounded state, and q20 has several stages that keep all rows."""
 RATES = (2_500, 5_000, 10_000, 20_000, 40_000, 80_000)
 FORMS: Mapping[str, str] = {
     OPERATORS: "",
@@ -66,13 +66,13 @@ class Through(NamedTuple):
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure; each form of a query runs in a fresh process each time; in a small run all share one process."""
+    """Measure each form of a query in a fresh process; in a small run all forms share one process."""
     require_proc()
     queries = setting.among(QUERIES)
     forms = {query: _forms(setting, query) for query in queries}
     with_all = {query: [form for form in of if form not in FEWER] for query, of in forms.items()}
     runs = _through(setting, with_all, setting.size(EVENTS, 20_000), RATE)
-    # They last equally long, so that as many sessions end before the last batch.
+    # The smaller runs cover the same event time, so that as many sessions end before the last batch.
     count, rate = setting.size(EVENTS // FEWER_BY, 20_000), setting.size(RATE // FEWER_BY, RATE)
     with_fewer = {query: [OPERATORS, *FEWER] for query, of in forms.items() if {*FEWER} & {*of}}
     fewer = _through(setting, with_fewer, count, rate)
@@ -198,7 +198,7 @@ def query_figures(query: str, found: Mapping[str, Through], batches: int) -> lis
 
 
 def _state(name: str, runs: Sequence[Measured], records: int, batches: int) -> list[Figure]:
-    """Return the size of the state before the last batch, which closes all, and its growth in the second half."""
+    """Return the state's size before the last batch, which closes all windows, and its growth in the second half."""
     half, last, each = batches // 2, batches - 1, records // batches
     points = [[(count * each, run["state"][count - 1]) for count in (half, last)] for run in runs]
     sizes = f"after {last * each:,} records"

@@ -1,4 +1,4 @@
-"""Two queries of Nexmark by `applyInPandasWithState`, as a careful Spark user writes them.
+"""Runs two queries of Nexmark with `applyInPandasWithState`, as a careful Spark user writes them.
 
 The function of a key gets the key's new bids as pandas, and the key's state. An event-time timeout removes final
 results, with the operators' gap and grace. Late bids don't reach the function: Spark drops them.
@@ -64,10 +64,10 @@ def _last_bid(key: tuple[int, int], frames: Iterator[Frame], state: GroupState) 
 
 
 def keep(state: GroupState, value: tuple[Any, ...], lasts: Sequence[Any]) -> None:
-    """Store a state until the watermark is one gap past the first of these times (ms); remove it if there is none."""
+    """Store a state until the watermark is one gap past the first of these times (ms), or remove it without a time."""
     if lasts:
         state.update(tuple(part.item() if isinstance(part, np.generic) else part for part in value))
-        # A timeout fires when the watermark is past it, and must be after the current watermark.
+        # A timeout must be after the current watermark, and fires when the watermark has passed its time.
         state.setTimeoutTimestamp(int(min(lasts)) + GAP_MS + 1)
     elif state.exists:
         state.remove()

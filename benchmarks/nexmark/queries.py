@@ -1,7 +1,8 @@
-"""The queries of Nexmark in the benchmark: by the operators, by Spark's own operators if one query can, and in SQL.
+"""Nexmark's queries in the benchmark: by streamproof's operators, by Spark's operators if a single query suffices, and
+in SQL.
 
 Source: the statements of github.com/nexmark/nexmark. The SQL is the published SQL for DuckDB, over whole tables,
-without streaming windows or sessions. The published SQL leaves ties undefined. Here the first arriving bid wins an
+without streaming windows or sessions. The published SQL doesn't define ties. Here the first arriving bid wins an
 auction (q9), and the last arriving bid of a bidder at the same time is the last (q18). Times are in ms.
 """
 
@@ -23,9 +24,9 @@ Frames: TypeAlias = "Mapping[str, DataFrame]"
 WINDOW, GAP, GRACE = "10 seconds", "10 seconds", "4 seconds"
 """The published sizes, and the published watermark's delay."""
 CATEGORY = "category = 10"
-"""Of the auctions of q20."""
+"""The category of the auctions of q20."""
 LONGEST = "1 second"
-"""Three times the longest auction, so a session contains all bids for one auction."""
+"""The gap of q9's sessions: three times the longest auction, so that a session contains all bids for one auction."""
 ARRIVED: Mapping[str, Any] = {"timestamp": "time", "order": "order"}
 AUCTION = ("id", "item_name", "description", "initial_bid", "reserve", "time", "expires", "seller", "category", "extra")
 OF_BID = ("auction", "bidder", "price", "time", "extra")
@@ -38,11 +39,12 @@ class Query:
 
     Attributes:
         reads: The kinds of events that the query reads.
-        build: Declares the query by the operators over the events' streams; returns a changelog.
-        keys: The key columns of the changelog, of which the last change counts.
-        shown: Computes the query's columns from these last changes.
-        own: Declares the query by Spark's own operators; returns the query's columns. None if one Spark query can't
-            express it.
+        build: A function that declares the query by streamproof's operators over the events' streams, and returns a
+            changelog.
+        keys: The key columns of the changelog. The last change of each key counts.
+        shown: A function that computes the query's columns from the last changes.
+        own: A function that declares the query by Spark's own operators, and returns the query's columns. None if one
+            Spark query can't express it.
     """
 
     reads: tuple[str, ...]

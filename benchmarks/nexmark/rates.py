@@ -36,7 +36,7 @@ WARM_UP_SECONDS = 15
 GROWS = 1.5
 """A query doesn't sustain a rate if the last quarter's latency is more than this many times the second's."""
 MOST_SECONDS = 5
-"""It also doesn't if the last quarter's latency is higher than this: consecutive large batches hide the growth."""
+"""The largest sustained latency (s) of the last quarter, because consecutive large batches hide the growth."""
 PERCENTILES = (50, 95, 99)
 
 
@@ -57,12 +57,12 @@ def at_rates(
 ) -> Mapping[int, Any]:
     """Run a query at the middle rate, and then at higher rates up to the first that it doesn't sustain.
 
-    If it doesn't sustain the middle rate, it runs at lower rates, down to the first that it sustains.
+    If the query doesn't sustain the middle rate, it runs at lower rates, down to the first rate that it sustains.
 
     Args:
         spark: The session.
         query: The query.
-        declare: Declares the query over the events' streams.
+        declare: A function that declares the query over the events' streams.
         folder: An empty folder.
         seconds: The duration of the arrivals at each rate.
         rates: The events per second, in increasing order.

@@ -2,11 +2,11 @@
 
 `python -m benchmarks.nexmark.run through FOLDER BATCHES RUNS QUERY:FORM…` runs each query in a form over the events in
 the folder, and writes its rows there. `… at-rates FOLDER SECONDS RATES… QUERY:FORM…` runs it over events that arrive
-for this many seconds at each of these rates. Each prints its steps, and last its measurements, as one JSON object per
-line.
+for this many seconds at each of these rates. Each command prints its steps, and last its measurements, as one JSON
+object per line.
 
 A first run writes the results for the comparison, and is the warm-up, as in `production.run`; the second run is
-measured. The sizes of the state's files are those of the first run, which compacts them after each batch.
+measured. The first run compacts the state's files after each batch, and reports their sizes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 OPERATORS, SPARKS, PANDAS, KAFKA, BYTEWAX = "operators", "spark", "pandas", "kafka", "bytewax"
 SIZE = "rocksdbSstFileSize"
 COMPACT = "spark.sql.streaming.stateStore.rocksdb.compactOnCommit"
-"""Otherwise the files also contain replaced values, until RocksDB compacts them."""
+"""The setting that compacts the state's files after each batch, so that they contain no replaced values."""
 
 
 def through(name: str, form: str, folder: Path, batches: int, runs: int) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""The queries of Nexmark as SQL over whole tables, and the comparison of a query's result with them, by DuckDB.
+"""Runs Nexmark's queries as SQL over whole tables in DuckDB, and compares a query's result with DuckDB's result.
 
 Source: the statements of github.com/nexmark/nexmark. The published statements leave ties undefined, and a bid at the
 very end of a window can be its highest (q7); here a window's end is exclusive.

@@ -1,8 +1,9 @@
 """The cases of the benchmark `production`: for each operator a stream, a declaration, and a baseline.
 
-Every stream is generated again from the same seed. Its keys are skewed: the busiest of 20,000 keys has 1 record in 140.
-A record arrives every 20 ms of event time. If an operator has a clock, 1 in 10 arrives up to 30 s out of order. The
-grace is a minute, so that no record is late, because Spark's own operators treat late records differently.
+Every run generates the streams again from the same seed. Its keys are skewed: the busiest of 20,000 keys has 1 record
+in 140. A record arrives every 20 ms of event time. If an operator has a clock, 1 in 10 records arrives up to 30 s out
+of order. The grace is a minute, so that no record is late, because Spark's own operators treat late records
+differently.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ EARLIER: Mapping[str, Any] = {"state_groups": 256}
 """What the operators of the earlier commit are given: some 80 keys a group. A state a key cost them several times as
 much, for each cost round trips; of few groups, one with a busy key keeps a core waiting."""
 TODAY: Mapping[str, Any] = {}
-"""The arguments for this tree: none, because users have the defaults."""
+"""The arguments for this commit: none, because users have the defaults."""
 
 Columns: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
 Frames: TypeAlias = "Mapping[str, DataFrame]"
@@ -43,11 +44,12 @@ class Case:
     """One operator with its inputs.
 
     Attributes:
-        make: Returns each input's columns, with this many records in total; they include `order`, `time` (ms) and
-            `key`.
-        build: Declares the operator over the streaming inputs, with additional arguments (`TODAY`, `EARLIER`).
-        baseline: Computes the same result in another way.
-        against: The baseline in words; a streaming baseline runs over the same micro-batches.
+        make: A function that returns each input's columns, with this many records in total. The columns include
+            `order`, `time` (ms) and `key`.
+        build: A function that declares the operator over the streaming inputs, with additional arguments (`TODAY`,
+            `EARLIER`).
+        baseline: A function that computes the same result without streamproof.
+        against: The description of the baseline; a streaming baseline runs over the same micro-batches.
         result: Whether the results are a table, of which the last change of a key (and window) counts, or a stream.
         streaming: Whether the baseline is a streaming query.
         same: The compared columns of the changelog; the baseline's columns have the same names.
@@ -78,7 +80,7 @@ def named(prefix: str, numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def stream_of(rows: int, *, in_order: bool = False, closing: bool = False) -> Columns:
-    """Return a stream; if `closing`, its last record is one day later, and closes all earlier windows."""
+    """Return a stream; with `closing`, its last record is one day later, and closes all earlier windows."""
     numbers = np.random.default_rng(0)
     order = np.arange(rows)
     key = named("k", skewed(numbers, rows, KEYS))
@@ -146,16 +148,16 @@ def references(columns: Columns, many: int) -> np.ndarray[Any, Any]:
 
 
 def referring_tables(rows: int) -> Mapping[str, Columns]:
-    """Return the changes of 20,000 rows that refer to 2,000 others; 1 record in 50 is a change of the latter.
+    """Return the changes of 20,000 left rows that refer to 2,000 right rows; 1 record in 50 changes a right row.
 
-    1 record in 20 deletes its key. On average 10 rows refer to a row, and 450 to the busiest; its change affects all of
-    them.
+    1 record in 20 deletes its key. On average 10 left rows refer to a right row, and 450 left rows to the busiest right
+    row, whose change affects all of them.
     """
     return referring(stream_of(rows) | {"deleted": np.random.default_rng(2).random(rows) < 0.05}, RIGHT_KEYS)
 
 
 def referring(columns: Columns, right_keys: int) -> Mapping[str, Columns]:
-    """Return records as the changes of rows that refer to this many others; 1 in 50 is a change of the latter."""
+    """Return records as changes of left rows that refer to this many right rows; 1 record in 50 changes a right row."""
     is_right = np.random.default_rng(1).random(len(columns["order"])) < 0.02
     left, right = chosen(columns, ~is_right), chosen(columns, is_right)
     changed = np.random.default_rng(4).integers(0, right_keys, int(is_right.sum()))
@@ -274,7 +276,7 @@ def window_aggregate_case() -> Case:
     from streamproof.spark_impl.windowed_table import native_windowed_table
 
     def by_spark(inputs: Frames) -> DataFrame:
-        from streamproof.spark_impl.inputs import stream  # the earlier commit lacks this module
+        from streamproof.spark_impl.inputs import stream  # the earlier commit doesn't have this module
 
         events = stream(inputs["events"], value="amount", **ARRIVED)
         return native_windowed_table(events, size=SIZE, grace=GRACE, aggregate="sum")
@@ -464,7 +466,7 @@ def foreign_key_join_case() -> Case:
 
 
 def one_to_many_join_case() -> Case:
-    """Join the same rows by the older design, whose result has both keys."""
+    """Join the same rows by KIP-213's first design, whose result has both keys."""
     from pyspark.sql import functions as F
     from streamproof.spark_impl.one_to_many_join import one_to_many_join
 

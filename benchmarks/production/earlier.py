@@ -1,4 +1,4 @@
-"""An earlier commit of streamproof, arranged as when installed, so that a separate process can import it."""
+"""Exports an earlier commit of streamproof as an importable package, for a separate process."""
 
 from __future__ import annotations
 

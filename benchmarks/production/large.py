@@ -49,7 +49,7 @@ def run(setting: Setting) -> list[Figure]:
                 setting.progress(f"{operator}: {records:,} records, workers: {workers}")
                 halves = Halves(_half(words, batches // 2), _half(words, None))
                 found[workers] = figures_of(operator, workers, halves, records, batches)
-                # The next part takes as long again, so an interrupted run has already reported its measurements.
+                # Report now, because the next part takes as long again and may be interrupted.
                 for one in found[workers]:
                     setting.progress(f"{one.name}: {one.median:,.2f} {one.unit}")
                 shutil.rmtree(Path(name) / "checkpoint")
@@ -62,7 +62,7 @@ def run(setting: Setting) -> list[Figure]:
 
 
 def _half(words: Sequence[str], batches: int | None) -> list[Message]:
-    """Run until this many batches have ended, and kill the process in the next batch; run to the end if it is None."""
+    """Run until this many batches have ended, and kill the process in the next batch; with None, run to the end."""
     messages: list[Message] = []
     with contextlib.closing(messages_of(HERE, "production.large_run", words)) as printed:
         for message in printed:

@@ -1,10 +1,11 @@
-"""Measures one million records through each operator, beside its earlier form and Spark's own operator or plain SQL.
+"""Measures one million records through each operator, through its version of an earlier commit, and through Spark's
+operator or plain SQL.
 
-Each operator runs as a streaming query over parquet files, one per micro-batch (16 of equal size), on RocksDB: in this
-tree's form and in commit ce10c6f's form, compared with a baseline of the same result, and with reading the same inputs
-without any operator. Each of these queries has a separate process, and runs twice in it. The first run writes its
-results for the comparison with the baseline, because wrong results make a benchmark worthless; it is also the warm-up.
-The second run computes all its results and discards them. It measures the CPU seconds of the whole process tree from
+Each operator runs as a streaming query on RocksDB over parquet files, one per micro-batch (16 of equal size). The
+benchmark runs the operator of this commit and of commit ce10c6f, a baseline with the same result, and a query that only
+reads the inputs. Each query has a separate process, and runs twice in this process. The first run is the warm-up. It
+writes its results for the comparison with the baseline, because wrong results make a benchmark worthless. The second
+run computes all its results and discards them. The second run measures the CPU seconds of the whole process tree from
 start to end: Python, the JVM and the workers. Growth counts the CPU seconds after the first batch, which also starts
 the query.
 """
@@ -63,7 +64,7 @@ HERE = Program(ROOT, os.environ)
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure, operator by operator; the forms take turns, each time in a fresh process."""
+    """Measure operator by operator; the forms take turns, each in a fresh process."""
     require_proc()
     rows, batches, rounds = setting.size(1_000_000, 8_000), setting.size(BATCHES, 4), setting.times(1)
     figures: list[Figure] = []
@@ -248,7 +249,8 @@ def over_states(
         spread: The spread of the batches' keys, as in `over_state`.
         keys: The number of keys in the state, run by run.
         sizes: The number of records per batch.
-        turns: The number of batches of each size. The first turn finishes the remaining work of filling the state.
+        turns: The number of batches of each size. The first turn finishes the remaining work of filling the state, and
+            doesn't count.
 
     Returns:
         The CPU seconds of each batch after the first turn, by keys and size.

@@ -72,7 +72,7 @@ class Data(NamedTuple):
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure; the streaming query once per round, and both batch joins for comparison."""
+    """Measure the streaming query once per round, and both batch joins for comparison."""
     require_proc()
     rounds, batches = setting.times(1), setting.size(12, 4)
     data = flights_and_their_tables(2_000 if setting.small else None)
@@ -157,7 +157,7 @@ def flights_and_their_tables(first: int | None = None) -> Data:
     unknown = pa.nulls(planes.num_rows, pa.string())
     bare = planes.set_column(planes.column_names.index("model"), "model", unknown)
     quarters = [flights.num_rows * quarter // 4 for quarter in range(5)]
-    # The number of flights after which each of them arrives.
+    # The number of flights after which each right change arrives.
     parts = [
         (0, "planes", bare, False),
         *((start, "flights", flights.slice(start, end - start), False) for start, end in pairwise(quarters)),

@@ -2,13 +2,11 @@
 
 `python -m benchmarks.production.run through FORM OPERATOR FOLDER ROWS BATCHES` runs the operator of the imported
 streamproof (`today` or `ce10c6f`), its `baseline`, or its `inputs` alone; it writes results to the folder. `… over FORM
-OPERATOR FOLDER SPREAD KEYS… -- SIZES…` runs it in batches of these sizes over a state of this many keys. Each prints
-its steps, and last its measurements, as one JSON object per line.
-
-All start in the same way: with one session with the settings of a streaming job, whose JVM uses both its compilers. A
-first run over the records writes the results for the comparison. It is also the warm-up, because the JVM continues to
-compile code that Spark runs once per batch. A second run is measured; its results are discarded, because a sink isn't
-part of an operator.
+OPERATOR FOLDER SPREAD KEYS… -- SIZES…` runs it in batches of these sizes over a state of this many keys. Each command
+prints its steps, and last its measurements, as one JSON object per line. Each command starts one session with the
+settings of a streaming job, whose JVM uses both of its compilers. A first run over the records writes the results for
+the comparison. This run is also the warm-up, because the JVM continues to compile code that Spark runs once per batch.
+A second run is measured; its results are discarded, because a sink isn't part of an operator.
 """
 
 from __future__ import annotations
@@ -200,9 +198,9 @@ def streamed(
 
     Args:
         result: The query's result.
-        write_batch: Writes the rows of a batch; takes the batch's id.
-        used: Returns the CPU seconds so far.
-        ended: Called with the query at its end.
+        write_batch: A function that writes the rows of a batch, given the batch's id.
+        used: A function that returns the CPU seconds so far.
+        ended: A function that receives the query after its end.
     """
     shown, ends = result.drop("place"), []
 
@@ -228,9 +226,9 @@ def _compared(spark: SparkSession, case: Case, folder: Path, side: str) -> tuple
 
 
 def differing(ours: DataFrame, theirs: DataFrame) -> tuple[int, int]:
-    """Return the number of our rows, and of the rows that only one side contains, as bags."""
+    """Return the number of the operator's rows, and the number of rows that only one side contains, as bags."""
     if "key" in ours.columns:
-        # The row that closed all others may still be open.
+        # The last row, which closed all other windows, may still be in an open window.
         ours, theirs = (rows.filter("key != '~end'") for rows in (ours, theirs))
     return ours.count(), ours.exceptAll(theirs).count() + theirs.exceptAll(ours).count()
 

@@ -1,4 +1,4 @@
-"""The daemon of Spark's Python workers, which record where their CPU seconds are spent.
+"""A daemon of Spark's Python workers that records where the workers spend their CPU seconds.
 
 Spark starts it as `python -m benchmarks.production.sampling`, named by the setting `spark.python.daemon.module`; the
 environment variable STREAMPROOF_SAMPLES names a folder with a file per worker. A worker samples its own stack every 10
@@ -73,7 +73,7 @@ def note(folder: Path) -> None:
 
     def look(number: int, frame: FrameType | None) -> None:
         nonlocal since, looks
-        # A long call of native code is sampled once, at its end.
+        # A long call of native code is sampled only once, at the end of the call.
         now = time.process_time()
         noted[stage_of(frame)] += now - since
         since, looks = now, looks + 1
@@ -82,7 +82,7 @@ def note(folder: Path) -> None:
             unfinished.write_text(json.dumps(noted))
             unfinished.replace(file)
 
-    # At its end Python removes the handler, and a signal would then kill it.
+    # When Python exits, it removes the signal handler, and a signal would then kill the worker.
     atexit.register(signal.setitimer, signal.ITIMER_PROF, 0)
     signal.signal(signal.SIGPROF, look)
     signal.siginterrupt(signal.SIGPROF, False)

@@ -1,8 +1,8 @@
 """Measures the size of an operator's state when its retention is over, and at the end.
 
 Records arrive at a fixed rate, one batch per hour of event time. The state is read batch by batch with Spark's state
-data source, and measured twice: the number of sessions, windows or records, and their bytes as JSON. It is flat if no
-later batch has a larger state than the first batch whose clock is one retention past the start.
+data source, and measured twice: the number of sessions, windows or records, and their bytes as JSON. The state is
+bounded if no later batch has a larger state than the first batch whose clock is one retention past the start.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Bounded(NamedTuple):
     """An operator with a bounded state.
 
     Attributes:
-        build: Declares it over a stream, with this retention in hours.
+        build: A function that declares the operator over a stream, with this retention in hours.
         holds: The fields of a key's state that contain sessions, windows or records.
-        longer_ms: The time by which an entry outlives the retention (ms).
+        longer_ms: The time for which an entry stays after the retention (ms).
     """
 
     build: Callable[..., DataFrame]
@@ -81,7 +81,7 @@ def run(setting: Setting) -> list[Figure]:
     if setting.only in (None, "range_aggregate"):
         setting.progress("range_aggregate: without a retention")
         forever = state_sizes(spark, rows, partial(_range, hours=None), BOUNDED["range_aggregate"], 5)
-        # Shows that this measurement can detect growth.
+        # This operator forgets nothing, which shows that the measurement can detect growth.
         inputs = f"{rows:,} records in each of {BATCHES} batches, all kept"
         grown = forever[-1].entries / forever[0].entries
         figures.append(figure("range_aggregate without retention: entries, as a contrast", "times", [grown], inputs))
@@ -100,8 +100,8 @@ def state_sizes(
     Args:
         spark: The session.
         rows: The number of records per batch.
-        build: Declares the operator over the stream.
-        bounded: The counted fields of its state.
+        build: A function that declares the operator over the stream.
+        bounded: The counted fields of the operator's state.
         first: The first batch whose state is measured, from 0.
     """
     with tempfile.TemporaryDirectory(prefix="streamproof-", ignore_cleanup_errors=True) as name:

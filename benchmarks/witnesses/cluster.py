@@ -29,7 +29,7 @@ from ..figures import Figure, Setting, figure, ratio, seconds
 from ..machine import ROOT
 
 OPERATORS = ("session_windows", "foreign_key_join")
-"""An operator of one stage with timers, and the join whose three stages are fused in one query."""
+"""The measured operators: one stage with timers, and a join whose three stages run in one query."""
 WORKERS = (1, 2)
 _START_SECONDS = 60.0
 _STOP_SECONDS = 10.0
@@ -70,7 +70,7 @@ def _measured(master: str, workers: int, count: int, rounds: int) -> dict[str, l
 
 @contextlib.contextmanager
 def _process(folder: str, name: str, kind: str, *words: str) -> Iterator[str]:
-    """A master or a worker on this machine, for the duration of the block; yields the master's URL once known."""
+    """Run a master or a worker on this machine for the duration of the block, and yield the master's URL."""
     spark = package_folder("pyspark")
     if spark is None:
         raise MissingTool("PySpark isn't installed: run `make setup`.")
@@ -111,7 +111,7 @@ def _process(folder: str, name: str, kind: str, *words: str) -> Iterator[str]:
 
 def _listen(process: subprocess.Popen[str], urls: Queue[str | None], said: deque[str]) -> None:
     assert process.stdout is not None
-    # Read to the end, because a process with a full pipe would block.
+    # Read all output, because a process blocks when its pipe is full.
     for line in process.stdout:
         said.append(line)
         found = re.search(r"(?:Starting Spark master at|Successfully registered with master) (spark://\S+)", line)

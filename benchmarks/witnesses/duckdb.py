@@ -13,7 +13,7 @@ MEASURED = ("update", "close", "own")
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure; Measure; DuckDB and the reference take turns."""
+    """Measure; Measure; The two witnesses take turns."""
     count, rounds = setting.size(5000, 500), setting.times(5)
     drawn = {name: list(draw_histories(PROFILES[name], count, seed=0)) for name in MEASURED}
     setting.progress("warming up: a small cohort")

@@ -1,6 +1,6 @@
-"""Measures the peak resident memory of the check of a cohort, in a separate process so that the peak is its own.
+"""Measures the peak resident memory of the check of a cohort, in a separate process.
 
-`python -m benchmarks.witnesses.memory COUNT` is that process: it prints the peaks (bytes) as JSON.
+`python -m benchmarks.witnesses.memory COUNT` runs one check in this process, and prints the peaks (bytes) as JSON.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GIB = 2**30
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure, each time in a fresh process."""
+    """Measure each check in a fresh process."""
     require_proc()
     count, rounds = setting.size(20_000, 300), setting.times()
     found: list[dict[str, int]] = []
@@ -60,7 +60,7 @@ def watch(root: int, peaks: dict[int, tuple[str, int]], done: threading.Event) -
 
 @contextlib.contextmanager
 def peaks_of(root: int) -> Iterator[dict[str, int]]:
-    """Measure the peaks (bytes) of a process, its JVM and its workers; the result contains them afterwards."""
+    """Measure the peaks (bytes) of a process, its JVM and its workers, and add them to the result afterwards."""
     sums = dict.fromkeys(KINDS, 0)
     peaks: dict[int, tuple[str, int]] = {}
     done = threading.Event()

@@ -12,7 +12,7 @@ from ..figures import Figure, Setting, Target, figure, ratio, seconds
 PROFILES = {name: registration.profiles for name, registration in registered().items()}
 
 LEAST = {"foreign_key_join": 100}
-"""The cost ratio of a join's stages to one stage."""
+"""The target of operators in stages (histories/s), which cost more than operators of one stage."""
 SINGLES = 2
 
 

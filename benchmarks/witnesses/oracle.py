@@ -23,7 +23,7 @@ ARRIVALS = 20
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure; the witnesses take turns, definition by definition, and an operator's histories count together."""
+    """Measure the witnesses in turn, definition by definition, and sum over an operator's definitions."""
     count, rounds = setting.size(2000, 200), setting.times(3)
     figures = [_lines()]
     for operator, registration in registered().items():

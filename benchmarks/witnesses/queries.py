@@ -1,8 +1,8 @@
-"""Measures the cost of a small stateful query, with and without this project's settings of the session.
+"""Measures the cost of a small stateful query, with and without streamproof's session settings.
 
 Four operators, each over its own small batches, also run in four queries and in one query.
 
-CPU seconds are those of the whole process tree: Python, the JVM, its workers, and their child processes.
+CPU seconds count the whole process tree: Python, the JVM, its workers, and their child processes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BECOME_SUBREAPER = 36
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure; the kinds of queries take turns, each in a separate process."""
+    """Measure the kinds of queries in turn, each in a separate process."""
     if not sys.platform.startswith("linux"):
         raise MissingTool("the processes of a process tree are only counted on Linux: run this benchmark there")
     rounds, histories, few, many = setting.times(), setting.size(500, 20), 1, setting.size(9, 2)
@@ -50,7 +50,7 @@ def run(setting: Setting) -> list[Figure]:
     for number in range(rounds):
         for kind, runs in costs.items():
             setting.progress(f"round {number + 1} of {rounds}: {NAMES[kind]}")
-            # The cost of the session's start cancels out.
+            # The difference of two runs excludes the cost of the session's start.
             least, most = (
                 cpu_seconds("benchmarks.witnesses.queries", kind, str(histories), str(queries))
                 for queries in (few, many)

@@ -17,7 +17,7 @@ TARGET = Target("at least", 5000)
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure; the kinds of histories take turns."""
+    """Measure the kinds of histories in turn."""
     count, rounds = setting.size(5000, 500), setting.times(5)
     drawn = {name: list(draw_histories(PROFILES[name], count, seed=0)) for name in ("update", "close", "own")}
     kinds = {_described(name): histories for name, histories in drawn.items()}

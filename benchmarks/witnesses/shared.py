@@ -1,6 +1,6 @@
-"""Measures how many histories a CPU second of Spark runs: in queries shared by all definitions, and in typed queries.
+"""Measures how many histories per CPU second Spark runs, in queries shared by all definitions, and in typed queries.
 
-CPU seconds are those of the whole process tree: Python, the JVM, its workers, and their child processes.
+CPU seconds count the whole process tree: Python, the JVM, its workers, and their child processes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TARGETS = {"one-stage": Target("at least", 1000)}
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure; the kinds take turns, each in a separate process."""
+    """Measure the kinds of queries in turn, each in a separate process."""
     if not sys.platform.startswith("linux"):
         raise MissingTool("the processes of a process tree are only counted on Linux: run this benchmark there")
     rounds, histories, few, many = setting.times(), setting.size(14_000, 300), 1, setting.size(3, 2)
@@ -30,7 +30,7 @@ def run(setting: Setting) -> list[Figure]:
         for kind, runs in rates.items():
             setting.progress(f"round {number + 1} of {rounds}: {KINDS[kind]}")
             count = histories // 10 if kind == "typed" else histories
-            # The cost of the session's start, and of drawing, cancels out.
+            # The difference of two runs excludes the cost of the session's start and of drawing.
             words = ("benchmarks.witnesses.shared", kind, str(count))
             least, most = (cpu_seconds(*words, str(queries)) for queries in (few, many))
             runs.append(count * (many - few) / (most - least))

@@ -29,7 +29,7 @@ class ProofEntry:
         sets: The constants that are arbitrary sets, each with its elements in a counterexample.
         numbers: The constants that are arbitrary numbers.
         small: The values of constants with which a counterexample is searched, and with which TLC tries to reach it.
-        reach: The values of the numbers for both.
+        reach: The values of the numbers for the search and for TLC.
         counters: The variables that may have any value when TLC reaches the state.
         constants: The values of the other constants.
         invariant: The name of the invariant.

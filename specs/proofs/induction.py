@@ -15,12 +15,12 @@ from .values import Unsupported, arbitrary
 
 
 class Way(NamedTuple):
-    """A way of taking an action, or the state alone if there is no action.
+    """One possible step of an action, or the state alone if there is no action.
 
     Attributes:
-        condition: The condition under which it can be taken.
+        condition: The condition under which the step is possible.
         goal: The formula to show.
-        after: The state after it; None if there is no action.
+        after: The state after the step, or None if there is no action.
     """
 
     condition: Formula
@@ -33,7 +33,7 @@ class Claim(NamedTuple):
 
     Attributes:
         part: The part of the invariant, or the property.
-        action: The action that preserves it; None if there is no action.
+        action: The action that preserves the part, or None if there is no action.
         at_first: Whether the claim is about the initial states.
     """
 
@@ -53,8 +53,8 @@ class Condition(NamedTuple):
     Attributes:
         claim: What it says.
         hypotheses: What is known.
-        before: The state, before the action.
-        ways: The ways of the action, each with its goal.
+        before: The state before the action.
+        ways: The possible steps of the action, each with its goal.
     """
 
     claim: Claim
@@ -71,7 +71,7 @@ class Induction:
         constants: The constants' values, some of them arbitrary.
         invariant: The name of the invariant, a conjunction of definitions.
         properties: The names of the properties.
-        longest: The largest length of a sequence; None for any length, as a proof requires.
+        longest: The largest length of a sequence, or None for any length, as a proof requires.
         first: The name of the initial predicate.
         step: The name of the next-state relation.
 
@@ -100,7 +100,7 @@ class Induction:
 
     @functools.cached_property
     def known(self) -> tuple[Formula, ...]:
-        """Return the invariant of the state before."""
+        """Return the invariant, evaluated in the state before the action."""
         return tuple(self._truth(formula, self.before) for formula in self._parts.values())
 
     @functools.cached_property
@@ -209,7 +209,7 @@ class Induction:
             yield self.syntax.definitions[defined].name if defined else "Next", action
 
     def _arbitrary_state(self, longest: int | None) -> dict[str, Any]:
-        r"""Return an arbitrary value of each variable, of the form in the invariant's `variable \in set`."""
+        r"""Return an arbitrary value of each variable, an element of the set in `variable \in set`."""
         forms: dict[str, Any] = {}
         for formula in self._parts.values():
             for variable, of in _memberships(formula, self.syntax):
@@ -224,7 +224,7 @@ class Induction:
 
 
 def _each_named(formulas: Iterable[tuple[str, TlaExpression]]) -> dict[str, TlaExpression]:
-    """Give each formula a unique name, so that none is lost under another's name."""
+    """Give each formula a unique name, so that no formula replaces another formula."""
     named: dict[str, TlaExpression] = {}
     for name, formula in formulas:
         places = itertools.count(2)
@@ -245,7 +245,7 @@ def _is_list_of_names(formula: TlaExpression) -> bool:
 
 
 def _stepwise(formula: TlaExpression) -> TlaExpression | None:
-    """Return the action of a property `[][A]_v`, which is about steps; None for a property about states."""
+    """Return the action of a property `[][A]_v`, which is about steps, or None for a property about states."""
     if isinstance(formula, Apply) and formula.operator == "[]":
         inner = formula.operands[0]
         if isinstance(inner, Apply) and inner.operator == "$SquareAct":

@@ -1,6 +1,7 @@
-"""Evaluates a module's definitions: on known states like TLC, on arbitrary states as terms of z3.
+"""Evaluates a module's definitions, on known states as TLC does, and on arbitrary states as terms of z3.
 
-It supports the subset of TLA+ in the modules of this catalogue; an unsupported operator is named with its line.
+The interpreter supports the subset of TLA+ in the modules of this catalogue. The error for an unsupported operator
+names the operator and its line.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class Frame:
 
 
 class Branch(NamedTuple):
-    """A way of taking an action: its condition, and the variables after it."""
+    """One possible step of an action: the step's condition, and the variables after the step."""
 
     condition: Formula
     after: VariableValues
@@ -214,7 +215,7 @@ class Interpreter:
     def _arms(
         self, expression: Apply, frame: Frame, condition: Formula
     ) -> Iterator[tuple[Formula, TlaExpression | None]]:
-        """Yield the arms of an IF or a CASE, each with its condition; None if no arm applies."""
+        """Yield the arms of an IF or a CASE, each with its condition, or None if no arm applies."""
         for test, body in _tests(expression):
             holds = True if test is None else self.truth(test, frame)
             here = conjunction((condition, holds))
@@ -376,10 +377,8 @@ class Interpreter:
     # --- actions -----------------------------------------------------------------------------------------------------
 
     def branches(self, action: TlaExpression, frame: Frame) -> Iterator[Branch]:
-        """Yield the ways of taking an action.
-
-        As in TLC, the first `x' = …` assigns a variable its value after the action. An element that ∃ chooses from an
-        unknown set is a constant in that set.
+        """Yield the possible steps of an action. As in TLC, the first `x' = …` assigns a variable its value after the
+        step. An element that ∃ chooses from an unknown set is a constant in that set.
         """
         start = replace(frame, after={} if frame.after is None else frame.after)
         yield from self._ways(action, start, True)
@@ -484,7 +483,7 @@ def _bound(bounds: tuple[Bound, ...]) -> Iterator[tuple[str, TlaExpression]]:
 
 
 def _tests(expression: Apply) -> Iterator[tuple[TlaExpression | None, TlaExpression]]:
-    """Yield the arms of an IF or a CASE in order, each with its test; None for ELSE and OTHER."""
+    """Yield the arms of an IF or a CASE in order, each with its test, or None for ELSE and OTHER."""
     if expression.operator == "$IfThenElse":
         test, body, other = expression.operands
         yield test, body

@@ -27,11 +27,12 @@ class CheckedCondition(NamedTuple):
 
     Attributes:
         claim: What it says.
-        answer: Whether it is proved; *unknown* if the solver timed out.
+        answer: Whether the condition is proved; *unknown* if the solver timed out.
         milliseconds: The run time (ms).
         why: The reason why the result is unknown.
         counterexample: A step from a state that satisfies the invariant to a state that violates it, or a single state
-            that violates a property. None if the condition is proved, or no such step exists with short queues.
+            that violates a property. The value is None if the condition is proved, or if no such step exists with short
+            queues.
     """
 
     claim: str
@@ -51,9 +52,9 @@ def prove(
 
     Args:
         entry: The proof.
-        tools: Java, and the jar with the parser.
+        tools: The paths of Java and of tla2tools.jar, which contains the parser.
         milliseconds: The solver's timeout for a goal (ms).
-        report: Called with each checked condition.
+        report: A function that receives each checked condition.
 
     Raises:
         BadInput: The module contains unsupported TLA+, or lacks a definition that the proof names; the message contains
@@ -96,7 +97,7 @@ class _Proof:
             yield self._check(claim)
 
     def _check(self, claim: Claim) -> CheckedCondition:
-        """Ask the solver first, to see that it doesn't prove a condition with a counterexample."""
+        """Check a claim with the solver, and look for a counterexample if the solver doesn't prove the claim."""
         start = time.monotonic()
         for goal in self._solver.missed(self._whole.condition(claim)):
             counterexample = self._counterexample(claim)
@@ -129,7 +130,7 @@ class _Proof:
 
 
 class _Small:
-    """Return the same proof for few keys and short queues, for which each question can be answered."""
+    """Return the same proof for few keys and short queues, which the solver can always decide."""
 
     def __init__(self, induction: Induction) -> None:
         self._induction = induction
@@ -139,7 +140,7 @@ class _Small:
         self._found: dict[Claim, Trace | None] = {}
 
     def counterexample(self, claim: Claim) -> Trace | None:
-        """Find a step or a state that contradicts a claim; None if there is none."""
+        """Find a step or a state that contradicts a claim, or None if there is none."""
         if claim not in self._found:
             self._found[claim] = self._search(claim)
         return self._found[claim]

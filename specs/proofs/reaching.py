@@ -14,7 +14,7 @@ from .entries import ProofEntry
 def steps_to(
     entry: ProofEntry, state: Mapping[str, TlaValue], tools: Tools, timeout: float | None = None
 ) -> int | None:
-    """Return the number of TLC's steps to a state; None if TLC doesn't reach it within the changes of `entry.reach`.
+    """Return the number of TLC's steps to a state, or None if TLC doesn't reach it within the changes of `entry.reach`.
 
     Args:
         entry: The proof.

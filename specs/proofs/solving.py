@@ -142,8 +142,8 @@ def _opened(quantifier: Any) -> tuple[list[Any], Any]:
 def _variants(truth: Formula) -> Iterator[Formula]:
     """Return instances of a for-all that the solver doesn't find by itself.
 
-    The solver looks for x in f(x). So for-all x is also stated as for-all x - c if x occurs as x + c, and for x = a if
-    the formula compares x with a.
+    The solver looks for x in f(x). So this function adds instances for x - c if x occurs as x + c, and for x = a if the
+    formula compares x with a.
     """
     if not z3().is_quantifier(truth) or not truth.is_forall():
         return

@@ -1,4 +1,4 @@
-"""The values of TLA+ over these leaves: records, functions, sequences, sets, and values that depend on a condition.
+"""The values of TLA+ over terms of z3: records, functions, sequences, sets, and values that depend on a condition.
 
 A known value has pytla's types: `Function`, `tuple`, `frozenset`, `ModelValue`. An arbitrary function is a `Map`, an
 arbitrary sequence a `Queue`: each returns the value for an argument. A value with several cases is `Cases`.
@@ -97,7 +97,7 @@ class Arbitrary(SetOf):
 
 @dataclass(frozen=True)
 class Integers(SetOf):
-    """The integers between two bounds; None for no bound."""
+    """The integers between two bounds, or None for no bound."""
 
     first: Any
     last: Any
@@ -294,7 +294,7 @@ def _applied(function: Any, argument: Any) -> Any:
         case Map() | Queue():
             return function.at(argument)
         case tuple() if is_term(argument):
-            # Beyond its end it is undefined; the last case represents that.
+            # An index beyond the sequence's end is undefined, which the last case represents.
             parts = [(equal(argument, place), part) for place, part in enumerate(function, 1)]
             rest = negation(disjunction(condition for condition, _ in parts))
             return merged([*parts, (rest, UNDEFINED)])
@@ -533,12 +533,12 @@ def _quantified(
 def arbitrary(of: Any, name: str, longest: int | None = None, arguments: Sequence[Any] = ()) -> Any:
     """Return an arbitrary value in the form of a set's elements, which depends on arguments.
 
-    It has only the form; the formula of its membership adds bounds and the like.
+    The value has only the right form; the formula of its membership adds conditions such as bounds.
 
     Args:
         of: The set.
         name: The name of its terms.
-        longest: The largest length of a sequence; None for any length.
+        longest: The largest length of a sequence, or None for any length.
         arguments: The arguments on which it depends.
 
     Raises:
@@ -598,7 +598,7 @@ def as_sequence(function: Function) -> Any:
 
 
 def known_cases(number: Any) -> list[tuple[Formula, int]] | None:
-    """Return the possible numbers of a term, each with its condition; None if they aren't known."""
+    """Return the possible numbers of a term, each with its condition, or None if the numbers are unknown."""
     if isinstance(number, int):
         return [(True, number)]
     if z3().is_int_value(number):

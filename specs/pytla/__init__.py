@@ -1,4 +1,4 @@
-"""The TLA+ tools from Python: check a model, simulate it, and read all its behaviours, as typed values.
+"""Run the TLA+ tools from Python: check a model, simulate a model, and read all behaviours as typed values.
 
 ```python
 from pathlib import Path
@@ -9,9 +9,9 @@ result = check(model, Tools(Path("java"), find_jar()))
 print(result.outcome, result.distinct)
 ```
 
-`check` explores every state and `simulate` walks some at random; `state_graph` contains every behaviour of a small
-model. A violated property is a result. Every failure of TLC is a `TlcError`, with the location, the cause and the
-remedy.
+`check` explores every state, `simulate` runs random behaviours, and `state_graph` returns every behaviour of a small
+model. A violated property is a result, not an exception. A failure of TLC raises a `TlcError` with the location, the
+cause and the remedy.
 """
 
 from .cover import Edge

@@ -1,9 +1,9 @@
 """The smallest number of maximal paths of an acyclic graph that together cover every edge.
 
-Paths are a flow of at least 1 over every edge, from initial states to states without successors. Every edge first gets
-a flow of 1. Then a state with more inflow than outflow has a surplus, and a state with more outflow than inflow has a
-deficit; every new path fills a deficit of 1. So a maximum flow (Dinic's algorithm) moves surplus to deficits, and only
-the remaining deficits start a path.
+The paths form a flow of at least 1 over every edge, from initial states to states without successors. Every edge first
+gets a flow of 1. Then a state with more inflow than outflow has a surplus, and a state with more outflow than inflow
+has a deficit; every new path fills a deficit of 1. So a maximum flow (Dinic's algorithm) moves surplus to deficits, and
+only the remaining deficits start a path.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Edge(NamedTuple):
-    """A step: the `action` that leads from one state to another, both by their index in `StateGraph.states`."""
+    """An edge: the `action` that leads from one state to another, given as indexes of `StateGraph.states`."""
 
     source: int
     action: str
@@ -21,7 +21,7 @@ class Edge(NamedTuple):
 
 
 class Acyclic(NamedTuple):
-    """An acyclic graph, its states and edges by index; the attributes are those of `StateGraph`."""
+    """An acyclic graph, which has the same attributes as `StateGraph`, with states and edges as indexes."""
 
     initial: tuple[int, ...]
     edges: Sequence[Edge]
@@ -30,7 +30,7 @@ class Acyclic(NamedTuple):
 
 
 def cover(graph: Acyclic) -> list[tuple[int, list[int]]]:
-    """Return the paths: the initial state of each, and the indexes of its edges."""
+    """Return the initial state of each path, and the indexes of the path's edges."""
     flow = _Flow(graph)
     flow.spread()
     starts = dict.fromkeys(graph.initial, 0)
@@ -102,14 +102,14 @@ class _Flow:
         self._graph = graph
         self.carried = [1] * len(graph.edges)
         balance = [0] * len(graph.order)
-        # Both directions: any amount forward over an edge, and backward its flow beyond 1.
+        # An edge has unlimited forward capacity, and its flow beyond 1 as backward capacity.
         self._arcs: list[list[tuple[int, int, bool]]] = [[] for _ in graph.order]
         for number, edge in enumerate(graph.edges):
             balance[edge.target] += 1
             balance[edge.source] -= 1
             self._arcs[edge.source].append((number, edge.target, True))
             self._arcs[edge.target].append((number, edge.source, False))
-        # Flow into a state without successors has arrived.
+        # Flow that reaches a state without successors is complete.
         self.spare = [max(0, balance[state]) if graph.leaving[state] else 0 for state in range(len(balance))]
         self.lacks = [max(0, -balance[state]) for state in range(len(balance))]
 
@@ -122,7 +122,7 @@ class _Flow:
                     spare = self.spare[state]
 
     def _levels(self) -> list[int] | None:
-        """Return each state's distance from a state with a surplus; None if no deficit can be reached."""
+        """Return each state's distance from a state with a surplus, or None if no deficit can be reached."""
         levels = [0 if spare else -1 for spare in self.spare]
         reached = [state for state, spare in enumerate(self.spare) if spare]
         met = False
@@ -135,7 +135,7 @@ class _Flow:
         return levels if met else None
 
     def _push(self, first: int, levels: list[int], tried: list[int]) -> bool:
-        """Move flow from `first` to a deficit along increasing levels; `tried` counts the dead ends."""
+        """Move flow from `first` to a deficit along increasing levels; `tried` counts each state's exhausted edges."""
         path: list[tuple[int, bool]] = []
         states = [first]
         while states:

@@ -21,7 +21,7 @@ class AssumptionFailed(TlcError):
 
 
 class DeadlockReached(TlcError):
-    """A state without a successor: `result` contains the counts and, in `result.trace`, the path to the state."""
+    """TLC reached a state without a successor: `result` has the counts, and `result.trace` the path to the state."""
 
     def __init__(self, message: str, result: Result, *, file: Path | None = None) -> None:
         super().__init__(message, file=file)
@@ -29,7 +29,7 @@ class DeadlockReached(TlcError):
 
 
 class EvaluationFailed(TlcError):
-    """An expression that TLC can't evaluate: `trace` leads to its state, or None without a trace."""
+    """TLC can't evaluate an expression: `trace` is the path to the state, or None if TLC printed no path."""
 
     trace: Trace | None = None
 
@@ -62,13 +62,13 @@ class FolderUnusable(TlcError):
 
 
 class TimedOut(TlcError):
-    """A timeout: `progress` is TLC's last report, None if it reported nothing."""
+    """TLC ran into the timeout: `progress` is TLC's last report, or None if TLC reported nothing."""
 
     progress: Progress | None = None
 
 
 class TlcCrashed(TlcError):
-    """TLC, or Java, ended without a result; `output` is the end of its output."""
+    """TLC or Java ended without a result; `output` is the end of the program's output."""
 
     output: str = ""
 
@@ -82,7 +82,7 @@ class MissingJava(TlcError):
 
 
 class CyclicGraph(TlcError):
-    """A state graph with a cycle, so infinitely many behaviours; `states` has the indexes of states on a cycle."""
+    """A state graph has a cycle, so infinitely many behaviours; `states` has the indexes of states on a cycle."""
 
     states: tuple[int, ...] = ()
 

@@ -19,7 +19,7 @@ from .values import TlaValue, parse_state
 class StateGraph:
     """All states of a model and the steps between them.
 
-    Steps that change nothing are omitted, so a model that ends by stuttering has a last state.
+    The graph omits steps that change nothing, so a model that ends by stuttering has a last state.
 
     Attributes:
         states: Every reachable state, in TLC's order.
@@ -108,7 +108,7 @@ class StateGraph:
     def sample(self, count: int, seed: int) -> Iterator[Trace]:
         """Yield random maximal behaviours with equal probability; all behaviours if there are no more.
 
-        They are sorted like `behaviours`, so that consecutive behaviours share much.
+        The random behaviours are sorted like `behaviours`, so that consecutive behaviours share many steps.
 
         Args:
             count: The number of different behaviours.
@@ -164,7 +164,8 @@ class StateGraph:
         return Trace(tuple(steps))
 
     def _cyclic(self, left: set[int]) -> CyclicGraph:
-        # Some of the remaining states only follow a cycle; going backward stays among states before or on a cycle.
+        # Some of the remaining states only follow a cycle, so search backward, which reaches only states before or on a
+        # cycle.
         before: dict[int, int] = {}
         for edge in self.edges:
             if edge.source in left and edge.target in left:

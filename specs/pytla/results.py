@@ -35,7 +35,8 @@ class Step(NamedTuple):
     """A state of a behaviour, and the action that led to it.
 
     `number` counts from 1. `action` is "Initial" for the first state, and None if TLC doesn't name the action
-    (simulation). `location` is the action's place in its module; None for the first state, or if TLC doesn't report it.
+    (simulation). `location` is the action's place in its module, or None for the first state, or if TLC doesn't report
+    it.
     """
 
     number: int
@@ -48,8 +49,8 @@ class Step(NamedTuple):
 class Trace:
     """A behaviour, from an initial state on.
 
-    It ends with its last step, or continues for ever in one of two ways: `loop` is the number of the step that it
-    returns to (by `loop_action`); if `stutters` is true, it stays in its last state.
+    A behaviour ends with its last step, or continues for ever. If it returns to an earlier step by `loop_action`,
+    `loop` is the number of this step. If `stutters` is true, the behaviour stays in its last state.
     """
 
     steps: tuple[Step, ...]
@@ -65,7 +66,7 @@ class Trace:
 
 
 class ActionCounts(NamedTuple):
-    """How often an action was taken: `taken` counts every step, `distinct` only steps to a new state."""
+    """The number of steps of an action: `taken` counts every step, and `distinct` only steps to a new state."""
 
     distinct: int
     taken: int
@@ -92,8 +93,9 @@ class Result:
 
     Attributes:
         outcome: "passed", or the kind of the violated property.
-        violated: The name of the violated invariant or property. None if nothing is violated, or TLC doesn't name the
-            property. TLC names no temporal property, so it is known only if the model has just one.
+        violated: The name of the violated invariant or property. The name is None if no property is violated, or TLC
+            doesn't name the property. TLC names no temporal property, so the name is known only if the model has a
+            single temporal property.
         trace: The behaviour that violates the property.
         distinct: The number of distinct states, up to the violation if there is one; 0 if TLC stopped at an initial
             state, before counting.

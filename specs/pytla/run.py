@@ -46,25 +46,26 @@ def check(
 
     Args:
         model: The model.
-        tools: Java and the jar.
+        tools: The paths of Java and of tla2tools.jar.
         workers: The number of threads that explore; "auto" uses one per processor.
-        timeout: The timeout (s); None for no timeout.
-        memory_mb: The largest heap of Java, in MiB; None for Java's default, a quarter of the machine's memory.
-        max_distinct: The largest number of distinct states; None for no limit.
+        timeout: The timeout (s), or None for no timeout.
+        memory_mb: The largest heap of Java, in MiB, or None for Java's default, a quarter of the machine's memory.
+        max_distinct: The largest number of distinct states, or None for no limit.
         coverage: Whether to count how often each action is taken; this slows TLC down.
-        progress: Called with each progress report of TLC; the run stops if it raises.
+        progress: A function that receives each progress report of TLC. The run stops if the function raises.
 
     Raises:
-        TlcError: The run failed; its subclasses say why. `DeadlockReached` is such a subclass, and contains a result.
+        TlcError: The run failed; the subclass of `TlcError` tells the cause. The subclass `DeadlockReached` contains a
+            result.
     """
     # TLC 2.15 lacks -workers auto.
     arguments = [
         "-workers",
         str(_processors() if workers == "auto" else workers),
         *(["-coverage", "1"] if coverage else []),
-        # Otherwise TLC checks liveness at times that depend on the machine's speed, and so do the counts.
+        # Without this option TLC checks liveness at times that depend on the machine's speed, which changes the counts.
         *("-lncheck", "final"),
-        # Otherwise TLC draws a seed each time, and may report any of several counterexamples to a temporal property.
+        # Without a seed TLC draws a new seed, and may report any of several counterexamples to a temporal property.
         *("-fp", "0"),
     ]
     with _executed(model, tools, arguments, timeout, memory_mb, max_distinct, progress) as (case, output, _):
@@ -88,12 +89,12 @@ def simulate(
 
     Args:
         model: The model; its invariants and properties are checked along the way.
-        tools: Java and the jar.
+        tools: The paths of Java and of tla2tools.jar.
         behaviours: The number of behaviours.
         depth: The largest number of states in a behaviour.
         seed: The seed of the random choices.
-        timeout: The timeout (s); None for no timeout.
-        progress: Called with each progress report of TLC; the run stops if it raises.
+        timeout: The timeout (s), or None for no timeout.
+        progress: A function that receives each progress report of TLC. The run stops if the function raises.
 
     Raises:
         TlcError: As for `check`.
@@ -127,10 +128,10 @@ def state_graph(
 
     Args:
         model: The model.
-        tools: Java and the jar.
-        timeout: The timeout (s); None for no timeout.
-        max_distinct: The largest number of distinct states; None for no limit.
-        progress: Called with each progress report of TLC; the run stops if it raises.
+        tools: The paths of Java and of tla2tools.jar.
+        timeout: The timeout (s), or None for no timeout.
+        max_distinct: The largest number of distinct states, or None for no limit.
+        progress: A function that receives each progress report of TLC. The run stops if the function raises.
 
     Raises:
         TlcError: As for `check`.
@@ -230,7 +231,7 @@ def _read_walk(path: Path, known: dict[str, tuple[str, TlaValue]]) -> Trace:
     text = path.read_text(encoding="utf-8", errors="replace")
     if not _CLOSING.search(text):
         raise TlcCrashed(f"TLC's behaviour in {path.name} is truncated: is the disk full? Simulate again.")
-    # The number, the text up to the next number, and so on.
+    # The list alternates between a number and the text up to the next number.
     parts = _WALK_STATE.split(_CLOSING.sub("", text))[1:]
     try:
         states = [parse_state(_plain(part), known) for part in parts[1::2]]

@@ -51,13 +51,13 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    r"""An operator with its operands; without operands it is a name.
+    r"""An operator with its operands, or a name, which is an operator without operands.
 
     Attributes:
         operator: Its name: `$FcnApply`, `\land`, `Len`, `Send`; for a parameter or a definition in a LET, its identity.
         kind: What it is.
-        operands: Its operands, in order.
-        bounds: The parameters that it binds, each with its set.
+        operands: The operands of the operator, in order.
+        bounds: The parameters that the operator binds, each with its set.
         level: 0 for a constant, 1 with variables, 2 with primes, 3 for a temporal formula.
         location: Where it stands.
     """

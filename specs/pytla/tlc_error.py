@@ -8,7 +8,7 @@ from pathlib import Path
 class TlcError(Exception):
     """A failed run: the message contains the location, the cause and the remedy.
 
-    `file` is the user's file, `module` the TLA+ module; `line` and `column` count from 1. Each is None if unknown.
+    `file` is the user's file, `module` the TLA+ module; `line` and `column` count from 1. Unknown attributes are None.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 A set is a `frozenset`, a sequence or tuple a `tuple`, any other function a `Function`; a record is a `Function` whose
 keys are strings. In TLA+ a sequence is a function over 1..n, and here the two are equal, too.
 
-In Python `True == 1`. TLC refuses to compare the two, so no TLC set or function contains both.
+In Python `True == 1`. TLC refuses to compare TRUE and 1, so no TLC set or function contains both values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_DEPTH = 100
 """The largest depth of nested values."""
 
 MAX_DIGITS = 100
-"""The largest number of digits of a number, far more than TLC's numbers have."""
+"""The largest number of digits in a number; TLC's numbers have far fewer digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Function(Mapping["TlaValue", "TlaValue"]):
         return to_tla(self)
 
     def as_sequence(self) -> tuple[TlaValue, ...] | None:
-        """The values in order if the domain is 1..n, otherwise None."""
+        """The values of the function in order if the domain is 1..n, otherwise None."""
         found: list[TlaValue] = []
         for index in range(1, len(self._items) + 1):
             if index not in self._items:

@@ -149,7 +149,7 @@ class ModuleReplay(ABC):
 
 
 def steps_of(trace: Trace, replay: ModuleReplay) -> Iterator[tuple[Step, Action]]:
-    """Return a behaviour's steps with their actions, without the initial state and steps that change nothing.
+    """Return a behaviour's steps with their actions, except the initial state and steps that change nothing.
 
     Raises:
         BadInput: A step is unreadable.
@@ -165,7 +165,7 @@ def is_stuttering(before: Step, after: Step) -> bool:
 
 
 class DifferingPart(NamedTuple):
-    """A difference between two states: the part, and both values (None for a missing value)."""
+    """A difference between two states: the differing part, and both values (None for a missing value)."""
 
     what: str
     ours: Any

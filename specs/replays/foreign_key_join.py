@@ -37,7 +37,7 @@ MAY_CHANGE = {
     "subscription": {"subscriptions", "subscribed", "responses"},
     "response": {"responses", "result"},
 }
-"""The variables that each kind of action may change; all others stay unchanged."""
+"""The variables that each kind of action may change; an action keeps all other variables."""
 _ACTIONS = {
     "UpdateLeft": "left change",
     "DeleteLeft": "left change",
@@ -54,7 +54,7 @@ _KEPT_STATES = 50_000
 class ForeignKeyJoinReplay(ModuleReplay):
     """Reads behaviours of `ForeignKeyJoin.tla`, under the constants of a model.
 
-    It has a method for each kind of value in a state, because all of them need the constants.
+    The class has a method for each kind of value in a state, because these methods need the constants.
 
     Raises:
         BadInput: A constant is missing or has a value outside the module.
@@ -74,7 +74,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
             named["protocol"], _ = KAFKA[self.code]
         self.options = {"foreign_key": "foreign_key", **named, "delivery": "manual"}
         self.join: ForeignKeyJoin = operator_named(OPERATOR).declare(self.options)
-        # Behaviours of a graph share states, so each state is read once; it is kept, because ids are reused.
+        # Behaviours of a graph share states, so read each state once; keep the state, because Python reuses ids.
         self._states: dict[int, tuple[SpecState, Mapping[str, Any]]] = {}
         self._steps: dict[tuple[int, int], tuple[SpecState, SpecState, Action]] = {}
 
@@ -121,7 +121,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
         parts = self.expected(step)
         return join_of(self.join, parts["left table"], parts["right table"])
 
-    # The parts of a state.
+    # Parts of a state.
 
     def _parts(self, state: Any) -> Mapping[str, Any]:
         waiting: dict[Route, tuple[Mapping[str, Any], ...]] = {}
@@ -253,7 +253,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
                 return str(row["key"])
             if source not in now["right table"]:
                 return source
-        # It was sent to no row, or a prefix scan sent it to wrong rows for a missing row.
+        # The response was sent to no row, or a prefix scan sent the response to wrong rows for a missing row.
         subscribed = {to for to, _ in was["subscribed"]}
         absent = [key for key in keys if key not in now["right table"]]
         for key in [*(key for key in keys if not answers and key not in subscribed), *absent]:
@@ -366,12 +366,12 @@ def _foreign_key(combined: bytes) -> Key:
 
 
 def joined(join: ForeignKeyJoin, left: Row, right: Row) -> list[Row] | None:
-    """Return the join of a left row with a right value; None if it isn't shown (the module's `Joined`).
+    """Return the join of a left row with a right value, or None if it isn't shown (the module's `Joined`).
 
     Args:
         join: The definition of the join.
-        left: The left row; None for none.
-        right: The right row of its foreign key; None for none.
+        left: The left row, or None without a row.
+        right: The right row of the left row's foreign key, or None without a row.
     """
     if left is None:
         return None
@@ -449,7 +449,7 @@ def completed(history: History) -> History:
 
 
 class Contrast(NamedTuple):
-    """A behaviour on the model's code, and on the right code.
+    """The result of a behaviour on the model's code, and on the right code.
 
     Attributes:
         actions: The behaviour's actions.

@@ -1,6 +1,6 @@
-"""Kafka Streams' messages, as variants of the reference's protocol, equal message by message.
+"""Variants of the reference's protocol that send the same messages as Kafka Streams.
 
-They never replace the reference, which follows the KIP. Source: Kafka Streams 4.3.1 and 3.9.0, package
+These variants never replace the reference, which follows the KIP. Source: Kafka Streams 4.3.1 and 3.9.0, package
 `kstream.internals.foreignkeyjoin`, the classes `SubscriptionSendProcessorSupplier` and
 `SubscriptionReceiveProcessorSupplier`.
 """
@@ -25,7 +25,7 @@ from ...reference.foreign_key_protocol import (
 from .foreign_key_mutants import RoutesOutOfOrder
 
 WITHOUT_KEY: Key = "\0"
-"""The route of messages about rows without a foreign key: in Kafka they have no key, and may overtake each other."""
+"""The route of messages about rows without a foreign key, which have no key in Kafka and may overtake each other."""
 
 _LEAVE = Instruction.DELETE_KEY_NO_PROPAGATE
 _DELETE = Instruction.DELETE_KEY_AND_PROPAGATE
@@ -39,14 +39,14 @@ class KafkaLeft(Left):
     """The left side of Kafka Streams 4.3; its subscriptions depend only on the foreign keys.
 
     Attributes:
-        as_left: Whether an inner join sends the left join's subscriptions, so that each change gets a response.
+        as_left: Whether an inner join sends the subscriptions of a left join, so that each change gets a response.
     """
 
     as_left: ClassVar[bool] = False
     on_leaving: ClassVar[Instruction] = _LEAVE
 
     def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
-        """Change a row; return the subscriptions to send. The left side emits nothing without a response."""
+        """Change a row; return the subscriptions to send. The left side emits no result before a response."""
         old = self.table.pop(key, None)
         if new is not None:
             self.table[key] = new

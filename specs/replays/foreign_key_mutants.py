@@ -1,4 +1,4 @@
-"""The mutants of `ForeignKeyJoin.tla` as mutants of the reference's protocol, equal message by message.
+"""Mutants of the reference's protocol that send the same messages as the mutants of `ForeignKeyJoin.tla`.
 
 Most of these bugs were in a release (`docs/facts.md`).
 """
@@ -40,7 +40,7 @@ class AsksTheOldKey(Left):
 
 
 class UnsubscribeNotSent(Left):
-    """The old key isn't notified of a change of foreign key (KAFKA-9244)."""
+    """The left side doesn't notify the old key of a change of foreign key (KAFKA-9244)."""
 
     def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
         sent, emitted = super().change(key, new, timestamp)
@@ -48,7 +48,7 @@ class UnsubscribeNotSent(Left):
 
 
 class UnsubscribesWithHash(Left):
-    """The old key is notified of a change of foreign key, with the new hash."""
+    """The left side notifies the old key of a change of foreign key with the new hash."""
 
     def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
         sent, emitted = super().change(key, new, timestamp)
@@ -88,7 +88,7 @@ class DeleteSilent(Left):
 
 
 class NullKeySilent(Left):
-    """Nothing is emitted for a new row without a foreign key."""
+    """The left join emits nothing for a new row without a foreign key."""
 
     def _owes_an_answer(self, key: Key, new: Value) -> bool:
         return self.join.answers_all and key in self.shown
@@ -107,7 +107,7 @@ class NoPrefixLength(Right):
 
 
 class RightTombstoneSilent(Right):
-    """The delete of a right row isn't sent to its subscribers."""
+    """The right side doesn't notify subscribers of a deleted right row."""
 
     def change(self, foreign_key: Key, value: Value, timestamp: int) -> list[Response]:
         emitted = super().change(foreign_key, value, timestamp)
@@ -115,7 +115,7 @@ class RightTombstoneSilent(Right):
 
 
 class RoutesOutOfOrder(Protocol):
-    """Any message of a route may be delivered."""
+    """A route may deliver any waiting message, not only the oldest."""
 
     def overtake(self, route: Route, index: int) -> None:
         """Move the message at an index to the head of its route."""

@@ -1,10 +1,10 @@
 """Replay behaviours of `OneToManyJoin.tla` as changes of both tables, on the reference.
 
-The reference has no messages: a change gets its response at once. So deliveries have no effect there (each is replaced
-by a clock advance). Its output is compared with the model's result whenever no row waits in the model. The user does
-the grouping by left key, so it has no reference. TLC doesn't report parameters, so a step's action is derived from the
-states before and after it. A left row is the value `{"version": …, "foreign_key": …}`, a right row `{"version": …,
-"key": …}`.
+The reference has no messages, because a change takes effect at once. So the replay replaces each delivery by a clock
+advance. The replay compares the reference's output with the model's result whenever no row waits in the model. The
+reference doesn't include the grouping by left key, which a user adds. TLC doesn't report parameters, so a step's action
+is derived from the states before and after it. A left row is the value `{"version": …, "foreign_key": …}`, a right row
+`{"version": …, "key": …}`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class OneToManyJoinReplay(ModuleReplay):
         for side in sides:
             table = f"{side} table"
             rows = [row for row in {**was[table], **now[table]} if was[table].get(row) != now[table].get(row)]
-            # A delete of a missing row shows no key; the result is the same for any key.
+            # A delete of a missing row doesn't show the row's key; the result is the same for any key.
             rows = rows or [key for key, row in _items(new[side]) if row == self.none]
             if len(rows) < 1:
                 raise NotInModule(f"it doesn't show which row of the {table} changes")

@@ -1,8 +1,8 @@
 """Replay behaviours of `SessionWindows.tla` as histories, on the reference.
 
 TLC doesn't report parameters, so a step's action is derived from the states before and after it. Every record has the
-value 1, and the aggregate counts. The model's store forgets at any time, which no history line expresses: a clock
-advance that doesn't move the clock represents it. Stores are compared only within the retention. The folded changelog
+value 1, and the aggregate counts. The model's store may forget at any time, which no history line expresses. A clock
+advance without effect represents this step. The replay compares stores only within the retention. The folded changelog
 is compared with both the reference's behaviour and its meaning.
 """
 
@@ -79,7 +79,7 @@ class SessionWindowsReplay(ModuleReplay):
         for record in came:
             return Action(Record("events", record["key"], 1, record["timestamp"]))
         if old["clock"] != new["clock"]:
-            # Without a record the clock only moves at a cut, or in a mutant.
+            # Without a new record the clock moves only at a cut, or in a mutant.
             return Action(CUT if self.clock == "batch" else Record("events", None, 1, int(str(new["clock"]))))
         if old["store"] != new["store"]:
             return Action(ClockAdvance(int(str(new["clock"]))))

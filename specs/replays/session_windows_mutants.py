@@ -78,7 +78,7 @@ class LateKept(Behaviour):
 
 
 class RescueForgotten(Behaviour):
-    """A record before the edge is dropped, even if it would join an open session."""
+    """A late record is dropped even if it would merge with an open session."""
 
     def __init__(self, windows: SessionWindows, clock: Clock) -> None:
         super().__init__(replace(windows, late="own"), clock)
@@ -140,7 +140,7 @@ class EmitsAgain(Behaviour):
 
 
 class Revises(_Forgets):
-    """A closed session can be merged as long as it is stored: the model's `Closed = "revised"`."""
+    """A closed session can merge as long as the store keeps the session: the model's `Closed = "revised"`."""
 
     def near(self, key: Key, timestamp: int, edge: int) -> list[Session]:
         return super().near(key, timestamp, 0)

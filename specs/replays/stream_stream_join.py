@@ -1,7 +1,7 @@
 """Replay behaviours of `StreamStreamJoin.tla` as histories, on the reference.
 
 TLC doesn't report parameters, so a step's action is derived from the arrivals. The value of a record is its index among
-the arrivals, from 1, as in the model. The output is compared as a list, with its order and timestamps.
+the arrivals, from 1, as in the model. The replay compares the output as a list, with its order and timestamps.
 """
 
 from __future__ import annotations
@@ -95,6 +95,6 @@ class StreamStreamJoinMachine(ReferenceMachine[Behaviour]):
         return {"clock": self.clock.now, "emitted": emitted, **{f"on the {side}": self.rows(side) for side in BOTH}}
 
     def rows(self, side: str) -> Mapping[str, str]:
-        """Return the stored rows of a side by their number."""
+        """Return the stored rows of one input by their number."""
         buffered = self.behaviour.buffers[side].values()
         return {str(row.record.value): _state(row.matched, self.join) for rows in buffered for row in rows}

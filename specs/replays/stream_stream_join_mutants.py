@@ -99,7 +99,7 @@ class _ClosesWithoutGrace(StreamStreamJoin):
 
 
 class ClosesWithoutGrace(_Declared):
-    """A row is emitted unmatched once it is out of reach, although its grace isn't over (KAFKA-19536)."""
+    """A row is emitted without a partner after its time bounds, although its grace isn't over (KAFKA-19536)."""
 
     kind = _ClosesWithoutGrace
 
@@ -158,7 +158,7 @@ class ClockOfEachInput(_Declared):
 
 
 class LeftRowsKept(Behaviour):
-    """Left rows are also stored if only left records drive the join, although no record looks them up."""
+    """The join also stores left rows if only left records emit results, although no record looks up left rows."""
 
     def arrive(self, record: Record) -> list[Output]:
         emitted = super().arrive(record)

@@ -1,8 +1,8 @@
 """Replay behaviours of `TableTableJoin.tla` as histories, on the reference.
 
 TLC doesn't report parameters, so a step's action is derived from the states before and after it. A change first waits
-in a queue, which the join doesn't see: a clock advance that doesn't move the clock represents it. The change arrives
-when it leaves the queue; its timestamp is its number among all such changes (ms).
+in a queue outside the join. A clock advance without effect represents this step. The change arrives when it leaves the
+queue. The change's timestamp is its number among all arrived changes (ms).
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class _RightSilent(TableJoin):
 
 
 class RightSilent(_Joins):
-    """Only the left table drives the left join."""
+    """Only changes of the left table update the left join's result."""
 
     tables_of = _RightSilent
 
@@ -94,7 +94,7 @@ class TombstoneForNothing(_Joins):
 
 
 class EmitsOnce(Behaviour):
-    """Not a mutant: a tombstone is only emitted for a shown row, the model's `Tombstones = "once"`."""
+    """Not a mutant: the join emits a tombstone only for an existing result, the model's `Tombstones = "once"`."""
 
     def __init__(self, join: TableTableJoin, clock: Clock) -> None:
         super().__init__(join, clock)

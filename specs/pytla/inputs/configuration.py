@@ -1,4 +1,4 @@
-"""A model's configuration file: read as far as overrides need, and rewritten for a run."""
+"""Parse a model's configuration file as far as overrides need, and rewrite the file for a run."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class ConfigurationEntry:
 
 
 class Configuration:
-    """A configuration file, by keyword. It is read leniently, because TLC reports its errors."""
+    """A configuration file as entries by keyword. The parser ignores errors in the file, because TLC reports them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -94,7 +94,7 @@ class Configuration:
         return None
 
     def without(self, sections: Iterable[str], constants: Iterable[str]) -> str:
-        """Return the text with whole sections and single constants blanked; all other words keep their places."""
+        """Return the text with sections and constants replaced by spaces, so that other words keep their offsets."""
         sections, constants = set(sections), set(constants)
         spans = [(keyword.start, keyword.end) for section, keyword in self._keywords if section in sections]
         spans += [
@@ -159,7 +159,7 @@ class TlcRun(NamedTuple):
 
 
 def check_names(model: Model, configuration: Configuration, modules: Modules) -> None:
-    """Refuse an unknown constant: TLC would ignore it.
+    """Refuse an unknown constant, because TLC would ignore the constant.
 
     Args:
         model: The model, with overridden constants.
@@ -199,12 +199,12 @@ def prepare(
 ) -> TlcRun:
     """Return the files for a run of `model`, without the sections in `drop`.
 
-    If nothing has to change, the root is the user's module itself, with its own configuration.
+    If no override is needed, the root is the user's module with its own configuration.
 
     Args:
         model: The model.
         configuration: Its configuration.
-        max_distinct: The most distinct states; None for no limit.
+        max_distinct: The most distinct states, or None for no limit.
         drop: The sections of the configuration to leave out.
 
     Raises:

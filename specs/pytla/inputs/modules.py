@@ -32,7 +32,7 @@ _DEFINITION = re.compile(
 
 
 class Name(NamedTuple):
-    """The place where a name is declared or defined; `end` is the last line before the next name."""
+    """The location of a name's declaration or definition; `end` is the last line before the next name."""
 
     module: str
     line: int
@@ -85,7 +85,7 @@ def read_modules(root: Path, jar: Path) -> Modules:
         ParseFailed: A file isn't a TLA+ module, or its name differs from the module's.
     """
     found = Modules()
-    # An instance adds no names to the module, but has a file; the second value says whether to read its names.
+    # INSTANCE adds no names to the module, but needs a file; the second value says whether to read the file's names.
     waiting: list[tuple[str, bool, tuple[int, int] | None]] = [(root.stem, True, None)]
     seen: set[tuple[str, bool]] = set()
     inner: set[str] = set()
@@ -117,7 +117,7 @@ def without_comments(text: str) -> str:
     def blank(match: re.Match[str]) -> str:
         return re.sub(r"[^\n]", " ", match[0])
 
-    # Comments are blanked first, because a comment sign within a string is rarer than a quotation mark within a
+    # Remove comments first, because a comment sign within a string is rarer than a quotation mark within a
     # comment.
     return _STRING.sub(blank, _SKIPPED.sub(blank, text))
 

@@ -129,7 +129,7 @@ def conclude(case: RunFacts, output: TlcOutput, *, exhaustive: bool = True) -> R
         TlcError: The run failed; the subclass fits the cause.
     """
     if output.exit_code not in ANSWERED:
-        # This check comes first, because a lack of memory or disk space may cause any other error.
+        # Check the system's limits first, because a lack of memory or disk space may cause any other error.
         _raise_if_limited(output)
         _raise_if_out_of_memory(case, output)
         _raise_if_not_started(output)
@@ -244,7 +244,7 @@ def _violated(
 
 
 def _property_at(case: RunFacts, message: TlcMessage) -> str | None:
-    """Return the name of a violated property that TLC reports by its location or not at all; None if unclear."""
+    """Return the name of a violated property that TLC reports by its location or not at all, or None if unclear."""
     names = case.properties()
     if len(names) == 1:
         return names[0]
@@ -396,7 +396,7 @@ class Problem(NamedTuple):
     what: str
 
     def location(self) -> Location | None:
-        """Its location, None if the parser printed none."""
+        """The location of the complaint, or None if the parser printed no location."""
         if self.module is None or self.line is None or self.column is None:
             return None
         return Location(self.module, self.line, self.column, self.line, self.column)

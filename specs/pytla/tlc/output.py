@@ -124,7 +124,7 @@ def listen(output: TlcOutput, lines: Iterable[str], progress: Callable[[Progress
     Args:
         output: The output that collects them.
         lines: The lines.
-        progress: Called with each progress report of TLC.
+        progress: A function that receives each progress report of TLC.
     """
     reader = MessageReader()
     for line in lines:

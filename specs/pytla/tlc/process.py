@@ -1,4 +1,4 @@
-"""A Java process in a private folder; after any end of the run, both are removed."""
+"""Run a Java process in a private folder; the process and the folder are removed however the run ends."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _remove_if_left(folder: Path, process: int) -> None:
         return
     except ProcessLookupError:
         pass
-    # The process may live in another container that shares the directory; then it holds the lock.
+    # A process in another container that shares the directory is invisible here, but holds the lock.
     with contextlib.suppress(FileNotFoundError), (folder / OWNER).open("rb") as owner:
         fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
     shutil.rmtree(folder, ignore_errors=True)
@@ -165,7 +165,7 @@ def started(
     """Run a program of the TLA+ tools, and kill it at the end if it is still running.
 
     Args:
-        tools: Java and the jar.
+        tools: The paths of Java and of tla2tools.jar.
         folder: The run's own folder.
         options: Java's options, in addition to those of `tools`.
         arguments: The program's arguments.
