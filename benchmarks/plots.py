@@ -1,7 +1,7 @@
 """The plots in `docs/benchmarks.md`: Nexmark's saved figures in `benchmarks/results.json`, as SVG.
 
-Each bar and line has an id in the SVG, such as `q7-operators` and `q11-operators-50`, with which a test compares it
-with the saved figures.
+Each bar and line has an id in the SVG, such as `q7-operators` and `q11-operators-50`, so that a test can compare the
+plot with the saved figures.
 """
 
 from __future__ import annotations

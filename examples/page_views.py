@@ -1,7 +1,7 @@
 """The number of pages that a user views in one session, which ends after 20 minutes without a view.
 
 A user belongs to a tenant, so the key has both columns. `wrong` groups by the browser's `session_id` in place of the
-user. It counts two sessions for a user with two browsers, and one session for two users who share a browser.
+user. So `wrong` counts two sessions for a user with two browsers, and one session for two users who share a browser.
 """
 
 from __future__ import annotations

@@ -246,7 +246,7 @@ def short(value: TlaValue) -> str:
 
 
 class _Drawing:
-    """Draws a picture from top to bottom; all parts share the current height, so it has many methods."""
+    """Draws a chart from top to bottom; all methods share the current height."""
 
     def __init__(self, trace: Trace, description: Description | None, actions: Mapping[int, str]) -> None:
         self.trace, self.description, self.actions = trace, description, actions

@@ -82,7 +82,7 @@ class ModuleDefinition:
     Attributes:
         name: Its name.
         parameters: The names of its parameters.
-        body: Its text after `==`.
+        body: The text of the definition after `==`.
         comment: The comment before it, in one line; empty if there is none.
         path: The file.
         line: The line that it starts on, from 1.
@@ -101,8 +101,8 @@ class ModuleText:
     """The parts of a module's text that readers of its behaviours need.
 
     Attributes:
-        definitions: Its definitions, by name.
-        variables: Its variables, in the order of their declaration.
+        definitions: The definitions of the module, by name.
+        variables: The variables of the module, in the order of their declaration.
     """
 
     definitions: Mapping[str, ModuleDefinition]
@@ -240,7 +240,7 @@ def _between(variable: str, keys: tuple[TlaValue, ...], before: TlaValue, after:
 
 
 def _same(one: TlaValue, other: TlaValue) -> bool:
-    # In Python True equals 1; in TLA+ it doesn't.
+    # In Python True equals 1, but in TLA+ TRUE doesn't equal 1.
     return one == other and to_tla(one) == to_tla(other)
 
 

@@ -1,12 +1,12 @@
 """The events of Nexmark: people, their auctions and bids, with the distribution of its published generator.
 
 Source: the generators of github.com/nexmark/nexmark and of Apache Beam, which agree; this module draws other random
-numbers than the generators. Of each 50 events the first is a person, the next 3 are auctions, the other 46 are bids. 3
-of 4 auctions are by the hot seller, the first of each 100 people; 1 of 2 bids is for the hot auction, the first of each
-100; 3 of 4 bids are by the hot bidder, the second of each 100 people. All other events are drawn from the last 1,000
-people and the last 100 auctions, and from the next 10, which don't exist yet. Prices are 100 times a power of 10
-between 0 and 6. An auction is open for a time between 1 ms and twice the time in which the next 100 auctions arrive.
-Text has the published lengths.
+numbers than the generators. The first of each 50 events is a person, the next 3 are auctions, and the other 46 are
+bids. The hot seller, the first of each 100 people, opens 3 of 4 auctions. Half of the bids are for the hot auction, the
+first of each 100 auctions. The hot bidder, the second of each 100 people, makes 3 of 4 bids. All other events are drawn
+from the last 1,000 people and the last 100 auctions, and from the next 10, which don't exist yet. Prices are 100 times
+a power of 10 between 0 and 6. An auction is open for a time between 1 ms and twice the time in which the next 100
+auctions arrive. Text has the published lengths.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def events(count: int, *, seed: int = 1, rate: int = RATE, out_of_order: int = 1
     epoch, offset = number // CYCLE, number % CYCLE
     is_person, is_bid = offset < PEOPLE, offset >= PEOPLE + AUCTIONS
     is_auction = ~is_person & ~is_bid
-    # An event refers to auctions up to the last one before it; its cycle's person has arrived.
+    # An event refers to auctions that arrived before the event; the person of its cycle has arrived.
     last_auction = epoch * AUCTIONS + np.where(is_bid, AUCTIONS - 1, offset - PEOPLE)
 
     # The time (ms) at which this many more auctions will have arrived.

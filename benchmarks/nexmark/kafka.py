@@ -1,6 +1,6 @@
 """Runs queries of Nexmark on Kafka Streams, in Java (`NexmarkStreams.java`), with a broker that streamproof starts.
 
-Before the measurement the events are sent to the broker, to topics with one partition, by their own numbers. The
+Before the measurement the benchmark sends the events to topics with one partition on the broker. The
 query's rows are written to a topic too. The measurement lasts from the start of the query until it has read all events
 and committed all rows. A first run in the same process is the warm-up, and its rows are compared.
 

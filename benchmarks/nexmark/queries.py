@@ -43,8 +43,8 @@ class Query:
             changelog.
         keys: The key columns of the changelog. The last change of each key counts.
         shown: A function that computes the query's columns from the last changes.
-        own: A function that declares the query by Spark's own operators, and returns the query's columns. None if one
-            Spark query can't express it.
+        own: A function that declares the query by Spark's own operators, and returns the query's columns. The value is
+            None if one Spark query can't express the query.
     """
 
     reads: tuple[str, ...]

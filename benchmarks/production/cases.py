@@ -1,8 +1,8 @@
 """The cases of the benchmark `production`: for each operator a stream, a declaration, and a baseline.
 
-Every run generates the streams again from the same seed. Its keys are skewed: the busiest of 20,000 keys has 1 record
-in 140. A record arrives every 20 ms of event time. If an operator has a clock, 1 in 10 records arrives up to 30 s out
-of order. The grace is a minute, so that no record is late, because Spark's own operators treat late records
+Every run generates the streams again from the same seed. The keys of a stream are skewed: the busiest of 20,000 keys
+has 1 record in 140. A record arrives every 20 ms of event time. If an operator has a clock, 1 in 10 records arrives up
+to 30 s out of order. The grace is a minute, so that no record is late, because Spark's own operators treat late records
 differently.
 """
 
@@ -41,7 +41,7 @@ Frames: TypeAlias = "Mapping[str, DataFrame]"
 
 @dataclass(frozen=True)
 class Case:
-    """One operator with its inputs.
+    """The case of one operator: its inputs, its declaration and its baseline.
 
     Attributes:
         make: A function that returns each input's columns, with this many records in total. The columns include

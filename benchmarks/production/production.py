@@ -3,11 +3,11 @@ operator or plain SQL.
 
 Each operator runs as a streaming query on RocksDB over parquet files, one per micro-batch (16 of equal size). The
 benchmark runs the operator of this commit and of commit ce10c6f, a baseline with the same result, and a query that only
-reads the inputs. Each query has a separate process, and runs twice in this process. The first run is the warm-up. It
-writes its results for the comparison with the baseline, because wrong results make a benchmark worthless. The second
-run computes all its results and discards them. The second run measures the CPU seconds of the whole process tree from
-start to end: Python, the JVM and the workers. Growth counts the CPU seconds after the first batch, which also starts
-the query.
+reads the inputs. Each query has a separate process, and runs twice in this process. The first run is the warm-up. The
+first run also writes results for the comparison with the baseline, because wrong results make a benchmark worthless.
+The second run computes all its results and discards them. The second run measures the CPU seconds of the whole process
+tree from start to end: Python, the JVM and the workers. Growth counts the CPU seconds after the first batch, which also
+starts the query.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def messages_of(program: Program, module: str, words: Sequence[str]) -> Iterator
             try:
                 yield from map(json.loads, process.stdout)
             except BaseException:
-                # It leads a process group, so that a cluster's executors end with it.
+                # The process leads a process group, so that a cluster's executors end with the process.
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 raise

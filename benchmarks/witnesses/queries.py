@@ -1,6 +1,6 @@
 """Measures the cost of a small stateful query, with and without streamproof's session settings.
 
-Four operators, each over its own small batches, also run in four queries and in one query.
+The benchmark also runs four operators, each over its own small batches, in four queries and in one query.
 
 CPU seconds count the whole process tree: Python, the JVM, its workers, and their child processes.
 """
@@ -119,7 +119,7 @@ def _operators(together: bool, rows: int, times: int) -> None:
             sources[operator] = Source(session, Path(name, operator), inputs)
 
         def changes(operator: str) -> DataFrame:
-            """Declare an operator with its changes as text, because they have different columns."""
+            """Declare an operator with its changes as text, because operators have changes with different columns."""
             result = cases[operator].build(sources[operator].streaming(session), TODAY).drop("place")
             return result.select(F.to_json(F.struct("*")).alias("change"))
 

@@ -69,7 +69,7 @@ class Frame:
 
     Attributes:
         state: The values of the variables.
-        after: The known values of the primed variables; None outside of actions.
+        after: The known values of the primed variables; The value is None outside of actions.
         parameters: The values of parameters, by identity.
         at: The value of `@`.
         known: The values of definitions without parameters that were already evaluated.

@@ -1,7 +1,7 @@
 """Asks z3 about the conditions of a proof.
 
-The solver checks each goal separately. Its formulas are written so that it finds the required instances: first by
-patterns in the terms, which is fast, then by models.
+The solver checks each goal separately. The formulas have a form in which the solver finds the required instances: first
+by patterns in the terms, which is fast, then by models.
 """
 
 from __future__ import annotations

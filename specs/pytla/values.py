@@ -38,7 +38,7 @@ class ModelValue:
 class Function(Mapping["TlaValue", "TlaValue"]):
     """A function with a finite domain, immutable and hashable: `f[x]` applies it, iteration yields its domain.
 
-    It is equal to any mapping with the same items, and to a tuple if its domain is 1..n.
+    A function is equal to any mapping with the same items, and to a tuple if its domain is 1..n.
     """
 
     __slots__ = ("_hash", "_items")
@@ -126,7 +126,7 @@ def to_tla(value: TlaValue) -> str:
     """Return `value` in TLC's notation, on one line; `parse_value` is the inverse. Equal sets have equal texts.
 
     Raises:
-        TypeError: It isn't a `Value`.
+        TypeError: The argument isn't a `Value`.
         ValueError: A string has a control character that TLA+ can't write.
     """
     match value:

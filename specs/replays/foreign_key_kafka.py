@@ -72,7 +72,7 @@ class KafkaLeft(Left):
 
 
 class AnsweredLeft(KafkaLeft):
-    """The left side of an inner join that sends the left join's subscriptions."""
+    """A left side for inner joins that sends the same subscriptions as for left joins."""
 
     as_left = True
 
@@ -105,7 +105,7 @@ class KafkaRight(Right):
 
 
 class KafkaProtocol(RoutesOutOfOrder):
-    """Both sides of Kafka Streams 4.3, and the channels between them; messages without a key overtake each other."""
+    """Both sides of Kafka Streams 4.3 with their channels, in which messages without a key overtake each other."""
 
     left_side: ClassVar[type[KafkaLeft]] = KafkaLeft
 

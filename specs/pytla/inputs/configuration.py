@@ -164,7 +164,7 @@ def check_names(model: Model, configuration: Configuration, modules: Modules) ->
     Args:
         model: The model, with overridden constants.
         configuration: Its configuration.
-        modules: Its module and all extended modules.
+        modules: The model's module and all extended modules.
 
     Raises:
         ConfigurationFailed: A constant doesn't exist; the message names the most similar constant.

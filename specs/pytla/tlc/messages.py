@@ -1,7 +1,7 @@
 """TLC's messages, as the option `-tool` marks them on its standard output.
 
-A message is between `@!@!@STARTMSG code:severity @!@!@` and `@!@!@ENDMSG code @!@!@`. Messages nest. Other lines
-between them come from the parser and from the module.
+A message is between `@!@!@STARTMSG code:severity @!@!@` and `@!@!@ENDMSG code @!@!@`. Messages nest. Lines between
+messages come from the parser and from the module.
 """
 
 from __future__ import annotations

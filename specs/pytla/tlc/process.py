@@ -140,7 +140,7 @@ def _remove_left_behind(parent: Path) -> None:
     """Remove the folders of dead processes, which a stopped machine or a killed watcher leaves behind."""
     for folder in parent.glob(f"{PREFIX}*-*"):
         process = folder.name.split("-")[1]
-        with contextlib.suppress(OSError):  # another process is removing it, or it belongs to another user
+        with contextlib.suppress(OSError):  # another process is removing the folder, or another user owns it
             status = folder.lstat()
             if process.isdecimal() and stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid():
                 _remove_if_left(folder, int(process))
@@ -180,7 +180,7 @@ def started(
         "-XX:+UseParallelGC",  # TLC requests a throughput collector
         "-XX:+ExitOnOutOfMemoryError",
         "-Dfile.encoding=UTF-8",
-        f"-Djava.io.tmpdir={folder / 'tmp'}",  # TLC unpacks its modules there
+        f"-Djava.io.tmpdir={folder / 'tmp'}",  # TLC unpacks its modules into the directory java.io.tmpdir
         *tools.options,
         *options,
         "-cp",
