@@ -1,52 +1,53 @@
 ---------------------------- MODULE ForeignKeyJoin ----------------------------
-(* The foreign-key join of two tables, as a protocol between two sides that talk through queues.                      *)
+(* The foreign-key join of two tables, as a protocol between two sides that send messages through queues.              *)
 (*                                                                                                                     *)
-(* A left row names a right row by its foreign key. When a left row changes, the left side sends subscriptions to the  *)
-(* right keys concerned; a right key answers with a response, and so does every change of a right row, to everyone who *)
-(* is subscribed to it. The left side joins what comes back with the row as it is now, if that is still the row that   *)
-(* asked. Messages on one route keep their order: a route is a right key for subscriptions, a right key and a left key *)
-(* for responses. Routes overtake each other freely.                                                                   *)
+(* A left row refers to a right row by its foreign key. When a left row changes, the left side sends subscriptions to  *)
+(* the old and the new right key. A right key sends a response to a subscription, and every change of a right row      *)
+(* sends a response to all subscribers. The left side joins a response with the current left row, if the row is still  *)
+(* the row that caused the response. Messages on one route keep their order. The route of a subscription is a right    *)
+(* key, and the route of a response is a right key and a left key. Messages on different routes may overtake each      *)
+(* other.                                                                                                              *)
 (*                                                                                                                     *)
 (* Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Changes" and the table of left        *)
-(* changes. The same protocol in Python is reference/foreign_key_protocol.py; its names are used here.                 *)
-(* What Kafka does beside it: Kafka Streams 4.3.1 and 3.9.0, package kstream.internals.foreignkeyjoin.                 *)
+(* changes. The protocol in Python is reference/foreign_key_protocol.py, which uses the same names. Source of Kafka's  *)
+(* variants: Kafka Streams 4.3.1 and 3.9.0, package kstream.internals.foreignkeyjoin.                                  *)
 EXTENDS Naturals, Sequences, FiniteSets, TLC
 
 CONSTANTS
     LeftKeys,       \* the keys of the left table
     RightKeys,      \* the keys of the right table
-    LeftChanges,    \* how many left changes there may be
-    RightChanges,   \* how many right changes there may be
+    LeftChanges,    \* the largest number of left changes
+    RightChanges,   \* the largest number of right changes
     Join,           \* "inner" or "left"
-    Protocol,       \* whose instructions the left side gives; see Protocols
-    NullForeignKey, \* "ignore": a left row without a foreign key joins nothing; "keep": a left join shows it
-    LeftKinds,      \* the kinds of left changes that there may be, of AllLeftKinds
-    RightKinds,     \* the kinds of right changes that there may be, of {"update", "delete"}
-    Versions,       \* payloads, "fresh": no two are equal; "few": 1 and 2, so that values repeat; "same": 1 alone;
-                    \* "any": any numbers, which is for proofs
-    Ghost,          \* whether to remember which pairs were current together (for NoFiction; it makes states many)
+    Protocol,       \* the protocol of the left side's instructions; see Protocols
+    NullForeignKey, \* "ignore": a left row without a foreign key joins nothing; "keep": a left join emits the row
+    LeftKinds,      \* the allowed kinds of left changes, a subset of AllLeftKinds
+    RightKinds,     \* the allowed kinds of right changes, a subset of {"update", "delete"}
+    Versions,       \* payloads, "fresh": no two are equal; "few": 1 and 2, so that values repeat; "same": only 1;
+                    \* "any": any numbers, for proofs
+    Ghost,          \* whether to record which pairs were current together (for NoFiction; this multiplies states)
     Mutant,         \* "none", or the mutation; see Mutants
     None            \* no row, no value, no key
 
 Protocols == {
-    "kip",                         \* the KIP's: an insert, and an update under the same key, ask "only if available"
-    "answer",                      \* every left change is answered, in an inner join too
+    "kip",                         \* the KIP: an insert, and an update under the same key, ask "only if available"
+    "answer",                      \* every left change gets a response, in an inner join too
     "kafka 4.3",                   \* Kafka Streams since KAFKA-16407 and KAFKA-18713: 3.9.1, 4.0.1, 4.1.1, 4.2.0, 4.3.1
-    "kafka 4.3 answer",            \* the same where an inner join gives the instructions of its left join
-    "kafka 3.9"}                   \* Kafka Streams before: up to 3.9.0, and 4.0.0
+    "kafka 4.3 answer",            \* "kafka 4.3", where an inner join sends the instructions of the left join
+    "kafka 3.9"}                   \* earlier Kafka Streams: up to 3.9.0, and 4.0.0
 
 Mutants == {
     "none",
-    "no hash check",               \* a response is joined whatever value it was asked for
-    "routes out of order",         \* any message of a route may be handed on
-    "asks the old key",            \* KAFKA-18713: a change of foreign key asks the old key for an answer, too
-    "unsubscribe not sent",        \* KAFKA-9244, first form: the old key does not learn of a change of foreign key
-    "unsubscribe stores the hash", \* KAFKA-9244, second form: it does, and stays subscribed, with the new hash
-    "move silent",                 \* a change to a foreign key that isn't there is not answered
-    "delete silent",               \* a delete is not answered
-    "null key silent",             \* nothing is emitted for a new row without a foreign key
-    "no prefix length",            \* the scan of "r1" finds the subscriptions to "r10", too
-    "right tombstone silent"}      \* the delete of a right row is not sent to its subscribers
+    "no hash check",               \* a response is joined even if it belongs to another left value
+    "routes out of order",         \* any message of a route may be delivered
+    "asks the old key",            \* KAFKA-18713: a change of foreign key also asks the old key for a response
+    "unsubscribe not sent",        \* KAFKA-9244, first form: the old key isn't notified of a change of foreign key
+    "unsubscribe stores the hash", \* KAFKA-9244, second form: the old key is notified, but stays subscribed, with the new hash
+    "move silent",                 \* a change to a missing foreign key gets no response
+    "delete silent",               \* a delete gets no response
+    "null key silent",             \* the left join emits nothing for a new row without a foreign key
+    "no prefix length",            \* the scan of "r1" also finds the subscriptions to "r10"
+    "right tombstone silent"}      \* the right side doesn't send the delete of a right row to its subscribers
 
 AllLeftKinds == {"insert", "insert without key", "update", "move", "lose key", "gain key", "delete"}
 
@@ -57,19 +58,19 @@ ASSUME LeftChanges \in Nat /\ RightChanges \in Nat
 
 VARIABLES
     left,           \* the left table: a row or None for each left key
-    right,          \* the right table: likewise
-    subscribed,     \* the store of the right side, for each right key and left key: the hash it subscribed with, or None
+    right,          \* the right table: a row or None for each right key
+    subscribed,     \* the store of the right side, for each right key and left key: the subscription's hash, or None
     subscriptions,  \* the queue of subscriptions to each right key; see Routes
     responses,      \* the queue of responses from each right key to each left key
-    result,         \* the join as emitted so far: a pair or None for each left key
-    left_changes,   \* how many left changes there were
-    right_changes,  \* how many right changes there were
-    together        \* the pairs that were current together, where Ghost is TRUE
+    result,         \* the emitted result so far: a pair or None for each left key
+    left_changes,   \* the number of left changes so far
+    right_changes,  \* the number of right changes so far
+    together        \* if Ghost is TRUE, the pairs that were current together
 
 vars == <<left, right, subscribed, subscriptions, responses, result, left_changes, right_changes, together>>
 
 -----------------------------------------------------------------------------
-(* What rows and messages are. A right row knows its key, so that a pair names the right row that it shows.           *)
+(* Definitions of rows and messages. A right row contains its key, so that a pair identifies its right row.            *)
 
 Payloads(next) ==
     CASE Versions = "fresh" -> {next} [] Versions = "few" -> {1, 2} [] Versions = "same" -> {1} [] OTHER -> Nat
@@ -77,7 +78,7 @@ LeftRow(version, foreign_key) == [version |-> version, foreign_key |-> foreign_k
 RightRow(version, key) == [version |-> version, key |-> key]
 ForeignKeyOf(row) == IF row = None THEN None ELSE row.foreign_key
 
-(* What kind of a change it is, from one row or none to another. A delete of nothing is a delete, too.                  *)
+(* The kind of a change from one row or None to another. The delete of a missing row is a delete, too.                 *)
 Kind(old, new) ==
     CASE new = None -> "delete"
       [] old = None -> IF new.foreign_key = None THEN "insert without key" ELSE "insert"
@@ -86,7 +87,8 @@ Kind(old, new) ==
       [] old.foreign_key = None -> "gain key"
       [] OTHER -> "move"
 
-(* Equal values have equal hashes, and others don't: so a value stands for its hash. The hash of a tombstone is None. *)
+(* Values have equal hashes exactly if they are equal, so a value represents its hash. The hash of a tombstone is      *)
+(* None.                                                                                                               *)
 Hash(row) == row
 
 OfKafka == Protocol \notin {"kip", "answer"}
@@ -95,21 +97,22 @@ ASSUME OfKafka => Mutant = "none"
 AnswersAll == ~OfKafka /\ (Protocol = "answer" \/ Join = "left")
 ShowsNull == Join = "left"
 
-(* Kafka's left join asks about a row without a foreign key, too: its message has no key, and goes to any partition.   *)
+(* Kafka's left join also sends a message for a row without a foreign key. This message has no key, and goes to any    *)
+(* partition.                                                                                                          *)
 AsksWithoutKey == OfKafka /\ (Join = "left" \/ Protocol = "kafka 4.3 answer")
 Routes == IF AsksWithoutKey THEN RightKeys \cup {None} ELSE RightKeys
 
 Subscription(key, hash, instruction) == [key |-> key, hash |-> hash, instruction |-> instruction]
 Response(hash, value) == [hash |-> hash, value |-> value]
 
-(* What the join of a row with a right value is, None where it isn't shown.                                            *)
+(* The join of a row with a right value, or None if the join has no result.                                            *)
 Joined(row, value) ==
     CASE row = None -> None
       [] value # None -> [left |-> row, right |-> value]
       [] ShowsNull /\ (row.foreign_key # None \/ NullForeignKey = "keep") -> [left |-> row, right |-> None]
       [] OTHER -> None
 
-(* What the result ought to be, by the tables alone.                                                                   *)
+(* The right result, computed from the tables alone.                                                                   *)
 JoinOf(key) == Joined(left[key], IF ForeignKeyOf(left[key]) = None THEN None ELSE right[ForeignKeyOf(left[key])])
 
 Emit(key, value) == result' = [result EXCEPT ![key] = Joined(left[key], value)]
@@ -125,7 +128,7 @@ Instruction(before, after) ==
          ELSE "PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE"
     ELSE "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE"
 
-(* What a change of a row from `old` to `new` sends, as pairs of a right key and a subscription, in order.             *)
+(* The messages of a change of a row from `old` to `new`, as pairs of a right key and a subscription, in order.        *)
 SentByProtocol(key, old, new) ==
     LET before == ForeignKeyOf(old)
         after == ForeignKeyOf(new)
@@ -144,7 +147,8 @@ SentByProtocol(key, old, new) ==
           [] Mutant = "unsubscribe not sent" -> <<subscribe>>
           [] OTHER -> <<unsubscribe, subscribe>>
 
-(* The same of Kafka: SubscriptionSendProcessorSupplier, whose unsubscribe has a hash, too, which nobody reads.         *)
+(* Kafka's messages of a change: SubscriptionSendProcessorSupplier, whose unsubscribe also has a hash, which no code   *)
+(* reads.                                                                                                              *)
 SentByKafka(key, old, new) ==
     LET before == ForeignKeyOf(old)
         after == ForeignKeyOf(new)
@@ -168,13 +172,13 @@ SentByKafka(key, old, new) ==
 
 Sent(key, old, new) == IF OfKafka THEN SentByKafka(key, old, new) ELSE SentByProtocol(key, old, new)
 
-(* No right key can be asked about a row without a foreign key, so a protocol that answers every change answers here.  *)
+(* A row without a foreign key has no right key to ask, so a protocol that answers every change emits the result here. *)
 OwesAnAnswer(key, old, new) ==
     /\ ForeignKeyOf(old) = None /\ ForeignKeyOf(new) = None
     /\ AnswersAll
     /\ result[key] # None \/ (new # None /\ ShowsNull /\ NullForeignKey = "keep" /\ Mutant # "null key silent")
 
-(* The messages among them for a route.                                                                                *)
+(* The messages for one route.                                                                                         *)
 SentTo(route, sent) ==
     LET mine(pair) == pair[1] = route
         of == SelectSeq(sent, mine)
@@ -198,7 +202,7 @@ UpdateLeft(key) ==
 
 DeleteLeft(key) == ChangeLeft(key, None)
 
-(* Which of the waiting messages may be handed on: the oldest; of those without a key any.                              *)
+(* The waiting messages that may be delivered: the oldest message of a route, but any message without a key.           *)
 Deliverable(route, queue) ==
     IF Mutant = "routes out of order" \/ route = None THEN 1..Len(queue) ELSE {1} \cap 1..Len(queue)
 Without(queue, place) == SubSeq(queue, 1, place - 1) \o SubSeq(queue, place + 1, Len(queue))
@@ -241,11 +245,11 @@ DeliverSubscriptionAt(route, place) ==
 DeliverSubscription(route) ==
     \E place \in Deliverable(route, subscriptions[route]) : DeliverSubscriptionAt(route, place)
 
-(* Combined keys begin with the foreign key. Without its length before it, the scan of "r1" finds "r10", too.         *)
+(* Combined keys begin with the foreign key. Without the key's length in front, the scan of "r1" also finds "r10".     *)
 Scans(right_key, other) ==
     other = right_key \/ (Mutant = "no prefix length" /\ right_key = "r1" /\ other = "r10")
 
-(* A change of a right row is answered to everyone subscribed to it.                                                    *)
+(* A change of a right row sends a response to all subscribers.                                                        *)
 Told(right_key, new, route, key) ==
     CASE new = None /\ Mutant = "right tombstone silent" -> <<>>
       [] Scans(right_key, route) /\ subscribed[route][key] # None -> <<Response(subscribed[route][key], new)>>
@@ -282,7 +286,7 @@ Quiet ==
     /\ \A route \in Routes : subscriptions[route] = <<>>
     /\ \A route \in Routes, key \in LeftKeys : responses[route][key] = <<>>
 
-(* No message waits. So that a state in which one does, and nothing can happen, is a deadlock.                          *)
+(* No message waits. A state with a waiting message but without a step is then a deadlock.                             *)
 Finished == Quiet /\ UNCHANGED vars
 
 Next ==
@@ -292,25 +296,25 @@ Next ==
     \/ \E route \in Routes : DeliverSubscription(route)
     \/ \E route \in Routes, key \in LeftKeys : DeliverResponse(route, key)
 
-(* A constraint: nothing is shown before the last left change. So what is shown then, and wrong, was never right.        *)
+(* A constraint: the result is empty before the last left change. So a wrong result after this change was never right. *)
 NothingShownBefore == left_changes < LeftChanges => \A key \in LeftKeys : result[key] = None
 
-(* Another: what the first left change shows is never taken back.                                                       *)
+(* Another constraint: the result of the first left change is never retracted.                                         *)
 ShownFromTheFirst == left_changes > 1 => \A key \in LeftKeys : result[key] # None
 
-(* Keys are alike, where they are model values.                                                                        *)
+(* Keys that are model values are symmetric.                                                                           *)
 Symmetry == Permutations(LeftKeys) \cup Permutations(RightKeys)
 
 Spec == Init /\ [][Next]_vars
 
-(* Whatever waits is handed on in the end.                                                                              *)
+(* Every waiting message is delivered eventually.                                                                      *)
 FairSpec ==
     /\ Spec
     /\ \A route \in Routes : WF_vars(DeliverSubscription(route))
     /\ \A route \in Routes, key \in LeftKeys : WF_vars(DeliverResponse(route, key))
 
 -----------------------------------------------------------------------------
-(* What ought to hold.                                                                                                 *)
+(* The properties.                                                                                                     *)
 
 AnyPayload == CASE Versions = "few" -> {1, 2} [] Versions = "same" -> {1} [] OTHER -> Nat
 LeftRows == [version : AnyPayload, foreign_key : RightKeys \cup {None}]
@@ -320,7 +324,7 @@ Instructions == Deletes \cup {"PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE", "PROPAGAT
 Subscriptions == [key : LeftKeys, hash : LeftRows \cup {None}, instruction : Instructions]
 Responses == [hash : LeftRows \cup {None}, value : RightRows \cup {None}]
 
-(* Every variable holds what it is meant to hold.                                                                       *)
+(* Every variable has the right type.                                                                                  *)
 Types ==
     /\ left \in [LeftKeys -> LeftRows \cup {None}]
     /\ right \in [RightKeys -> RightRows \cup {None}]
@@ -334,7 +338,7 @@ Types ==
 (* When no message waits, the result is the join of the tables.                                                         *)
 QuietIsJoined == Quiet => \A key \in LeftKeys : result[key] = JoinOf(key)
 
-(* When no message waits, each row is subscribed where its foreign key says, with its hash, and nowhere else.           *)
+(* When no message waits, each row is subscribed at its foreign key only, with its hash.                               *)
 QuietIsSubscribed ==
     Quiet => \A right_key \in RightKeys, key \in LeftKeys :
         subscribed[right_key][key] = IF ForeignKeyOf(left[key]) = right_key THEN Hash(left[key]) ELSE None
@@ -344,18 +348,18 @@ Emitted(key) == result'[key] # result[key] /\ result'[key] # None
 (* No result is emitted for a row that is deleted.                                                                      *)
 NoResultForDeletedRow == [][\A key \in LeftKeys : Emitted(key) => left'[key] # None]_vars
 
-(* No row is joined with a right row other than the one it names.                                                       *)
+(* No row is joined with the right row of another key.                                                                 *)
 NoRowOfAnotherKey ==
     [][\A key \in LeftKeys : Emitted(key) /\ result'[key].right # None =>
         result'[key].right.key = result'[key].left.foreign_key]_vars
 
-(* No pair is emitted that was never current together. It holds where no two values are equal, and Ghost is TRUE.       *)
+(* Each emitted pair was current together at some time. This property needs distinct values, and Ghost = TRUE.         *)
 NoFiction == \A key \in LeftKeys : result[key] \in together \cup {None}
 
 -----------------------------------------------------------------------------
-(* Why it holds: an invariant that each action keeps, whatever the number of keys, changes and messages is. It holds   *)
-(* where every change is answered; in the KIP's inner join, and in Kafka's, it breaks, and each way there is a race.    *)
-(* `streamproof spec prove ForeignKeyJoin` proves it by induction.                                                      *)
+(* The inductive invariant: each action preserves it, for any number of keys, changes and messages. The invariant      *)
+(* holds if every change gets a response. It fails in the inner joins of the KIP and of Kafka, where each              *)
+(* counterexample is a race. `streamproof spec prove ForeignKeyJoin` proves the invariant by induction.                *)
 
 Names(row, right_key) == row # None /\ ForeignKeyOf(row) = right_key
 
@@ -365,9 +369,9 @@ IsNewest(queue, place) == \A later \in 1..Len(queue) : later > place => queue[la
 (* A right row has its key.                                                                                            *)
 RightRowsHaveTheirKey == \A right_key \in RightKeys : right[right_key] # None => right[right_key].key = right_key
 
-(* 1. A message goes to the right key that its row names. Only a row without a foreign key has another: the key that   *)
-(*    it left; and who leaves for another key asks for nothing. Where every change is answered, every message that      *)
-(*    subscribes asks for an answer.                                                                                   *)
+(* 1. A message goes to the right key that its row refers to. An unsubscribe goes to the old key instead, and requests *)
+(*    a response only if the row has no new key. If every change gets a response, every message that subscribes        *)
+(*    requests a response.                                                                                             *)
 Belongs(route, message) ==
     /\ CASE route = None -> message.instruction \notin Deletes /\ ForeignKeyOf(message.hash) = None
          [] message.instruction = "DELETE_KEY_AND_PROPAGATE" -> ForeignKeyOf(message.hash) = None
@@ -378,13 +382,13 @@ Belongs(route, message) ==
 SubscriptionsGoWhereTheyBelong ==
     \A route \in Routes : \A place \in 1..Len(subscriptions[route]) : Belongs(route, subscriptions[route][place])
 
-(* 2. Who is subscribed to a right key named it.                                                                       *)
+(* 2. The stored value of a subscriber refers to the right key of its subscription.                                    *)
 SubscribersNamedTheKey ==
     \A right_key \in RightKeys, key \in LeftKeys :
         subscribed[right_key][key] # None => Names(subscribed[right_key][key], right_key)
 
-(* 3. A response goes to a row that names the right key, and has the right row of that key; or to one without a        *)
-(*    foreign key, and then has none.                                                                                  *)
+(* 3. A response belongs to a left value that refers to the right key, and contains the right row of this key. Or the  *)
+(*    response belongs to a left value without a foreign key, and contains no right row.                               *)
 ComesFrom(route, message) ==
     /\ ForeignKeyOf(message.hash) \in {route, None}
     /\ ForeignKeyOf(message.hash) = None => message.value = None
@@ -394,7 +398,8 @@ ResponsesComeFromTheKey ==
     \A route \in Routes, key \in LeftKeys : \A place \in 1..Len(responses[route][key]) :
         ComesFrom(route, responses[route][key][place])
 
-(* 4. The newest message to a right key says whether the row names it. Where none waits, the right side knows.         *)
+(* 4. The newest message to a right key says whether the row refers to this key. If no message waits, the right side's *)
+(*    store says so.                                                                                                   *)
 SaysTheTruth(right_key, message) ==
     IF Names(left[message.key], right_key)
     THEN message.instruction \notin Deletes /\ message.hash = Hash(left[message.key])
@@ -408,8 +413,8 @@ NewestSubscriptionIsRight ==
             /\ (\A place \in 1..Len(queue) : queue[place].key # key) =>
                 subscribed[right_key][key] = IF Names(left[key], right_key) THEN Hash(left[key]) ELSE None
 
-(* 5. Once a row's right key knows the row, its newest response is about that row, with the right row as it is now; or *)
-(*    no response waits, and the result is right. All else serves this.                                                *)
+(* 5. If no subscription of a row waits, the newest response belongs to the current left row, and contains the current *)
+(*    right row. Or no response waits, and the result is right. All other parts support this part.                     *)
 NewestResponseIsRight ==
     \A right_key \in RightKeys, key \in LeftKeys :
         LET queue == subscriptions[right_key]
@@ -418,7 +423,7 @@ NewestResponseIsRight ==
                 IF answers = <<>> THEN result[key] = Joined(left[key], right[right_key])
                 ELSE answers[Len(answers)] = Response(Hash(left[key]), right[right_key])
 
-(* 6. Of a row without a foreign key: the question or the answer is under way that takes the old result away, or the   *)
+(* 6. For a row without a foreign key, the request or the response that retracts the old result is waiting, or the     *)
 (*    result is right.                                                                                                 *)
 WithoutKeyIsRight ==
     \A key \in LeftKeys : ForeignKeyOf(left[key]) = None =>
@@ -440,7 +445,7 @@ Inductive ==
     /\ NewestResponseIsRight
     /\ WithoutKeyIsRight
 
-(* Once changes end, the result becomes the join, and stays it. It needs FairSpec, and no symmetry.                     *)
+(* After the last change, the result becomes the join, and stays so. This property needs FairSpec, and no symmetry.    *)
 Settles == <>[](\A key \in LeftKeys : result[key] = JoinOf(key))
 
 =============================================================================

@@ -1,24 +1,24 @@
 -------------------------- MODULE ForeignKeyJoinAgain --------------------------
-(* The foreign-key join where messages come again: each side may crash, and start again from its last commit.         *)
+(* The foreign-key join with repeated messages: each side may crash, and restart from its last commit.                 *)
 (*                                                                                                                     *)
-(* A side that starts again has the messages once more that it took since its commit; and it sends once more, behind   *)
-(* all others, what it sent since. Whether its state goes back with it makes no difference: a side that takes the same *)
-(* messages in the same order ends in the same state. So the state stays here, which is the harder case: the messages  *)
-(* that come again meet a newer one.                                                                                   *)
+(* After a restart a side receives all messages again that it has received since its commit. It also sends all         *)
+(* messages again that it has sent since its commit, behind all other messages. It doesn't matter whether the side's   *)
+(* state is reset, because the same messages in the same order lead to the same state. In this module the state stays, *)
+(* which is the harder case: repeated messages meet a newer state.                                                     *)
 (*                                                                                                                     *)
-(* The decoupled join on Spark is three queries that are linked by topics, each with a checkpoint of its own: each of  *)
-(* them is at least once towards the next.                                                                             *)
+(* The decoupled join on Spark has three queries with topics between them. Each query has its own checkpoint, and      *)
+(* delivers messages at least once to the next query.                                                                  *)
 EXTENDS ForeignKeyJoin
 
 CONSTANTS
-    Restarts        \* how often a side may start again
+    Restarts        \* the largest number of restarts
 
 VARIABLES
-    sent_subscriptions,  \* what the left side sent to each right key since its last commit
-    taken_subscriptions, \* what the right side took for each right key since its last commit
-    sent_responses,      \* what the right side sent from each right key to each left key since its last commit
-    taken_responses,     \* what the left side took from each right key for each left key since its last commit
-    restarts             \* how often a side started again
+    sent_subscriptions,  \* the subscriptions that the left side sent to each right key since its last commit
+    taken_subscriptions, \* the subscriptions that the right side received for each right key since its last commit
+    sent_responses,      \* the responses that the right side sent since its last commit, by right key and left key
+    taken_responses,     \* the responses that the left side received since its last commit, by right key and left key
+    restarts             \* the number of restarts so far
 
 since == <<sent_subscriptions, taken_subscriptions, sent_responses, taken_responses>>
 
@@ -65,7 +65,7 @@ TakeResponse(route, key) ==
 NoSubscriptions == [route \in Routes |-> <<>>]
 NoResponses == [route \in Routes |-> [key \in LeftKeys |-> <<>>]]
 
-(* The left side is two queries on Spark: one sends, the other takes.                                                  *)
+(* On Spark the left side has two queries: one sends subscriptions, and the other receives responses.                  *)
 CommitSender ==
     /\ sent_subscriptions' = NoSubscriptions
     /\ UNCHANGED <<vars, taken_subscriptions, sent_responses, taken_responses, restarts>>
@@ -126,7 +126,7 @@ NextAgain ==
 SpecAgain == InitAgain /\ [][NextAgain]_<<vars, since, restarts>>
 
 -----------------------------------------------------------------------------
-(* Why it holds: what may come again ends with what came last.                                                         *)
+(* The inductive invariant: the messages that may be repeated end with the newest message.                             *)
 
 TypesAgain ==
     /\ sent_subscriptions \in [Routes -> Seq(Subscriptions)]
@@ -135,7 +135,7 @@ TypesAgain ==
     /\ taken_responses \in [Routes -> [LeftKeys -> Seq(Responses)]]
     /\ restarts \in Nat
 
-(* 7. The messages that may come again are such as the first ones: see 1 and 3.                                        *)
+(* 7. Messages that may be repeated satisfy parts 1 and 3, too.                                                        *)
 RepeatedSubscriptionsGoWhereTheyBelong ==
     \A route \in Routes :
         /\ \A place \in 1..Len(sent_subscriptions[route]) : Belongs(route, sent_subscriptions[route][place])
@@ -146,8 +146,8 @@ RepeatedResponsesComeFromTheKey ==
         /\ \A place \in 1..Len(sent_responses[route][key]) : ComesFrom(route, sent_responses[route][key][place])
         /\ \A place \in 1..Len(taken_responses[route][key]) : ComesFrom(route, taken_responses[route][key][place])
 
-(* 8. The newest of the subscriptions that may come again says the same as the newest of all: what was sent since the  *)
-(*    sender's commit ends with it; and so does what was taken, if none waits.                                         *)
+(* 8. The newest subscription that may be repeated says whether the row refers to the right key. This holds for the    *)
+(*    subscriptions sent since the sender's commit, and for the received subscriptions if none waits.                  *)
 NewestRepeatedSubscriptionIsRight ==
     \A right_key \in RightKeys, key \in LeftKeys :
         LET sent == sent_subscriptions[right_key]
@@ -159,7 +159,7 @@ NewestRepeatedSubscriptionIsRight ==
                 \A place \in 1..Len(taken) :
                     taken[place].key = key /\ IsNewest(taken, place) => SaysTheTruth(right_key, taken[place])
 
-(* 9. Once a row's right key knows the row, the newest of the responses that may come again is the newest of all.       *)
+(* 9. If no subscription of a row waits, the newest response that may be repeated is the newest response of all.       *)
 NewestRepeatedResponseIsRight ==
     \A right_key \in RightKeys, key \in LeftKeys :
         LET queue == subscriptions[right_key]

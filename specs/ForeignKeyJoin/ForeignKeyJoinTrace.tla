@@ -1,24 +1,25 @@
 -------------------------- MODULE ForeignKeyJoinTrace --------------------------
-(* Whether what was recorded of a foreign-key join is a behaviour of ForeignKeyJoin: trace validation.                 *)
+(* Trace validation: is a recorded run of a foreign-key join a behaviour of ForeignKeyJoin?                            *)
 (*                                                                                                                     *)
-(* A trace has what was seen from outside: the changes of both tables, the messages that were sent, and the output,    *)
-(* each in its order. A step is taken only where all that it sends and emits is what the trace has next. Where the     *)
-(* trace says in which order all this happened, steps follow that; where it has topics alone, each in order, any       *)
-(* interleaving will do that explains them. A trace is explained if its end is reached.                                *)
+(* A trace has the events that are visible from outside: the changes of both tables, the sent messages, and the        *)
+(* output, each in order. A step is possible only if the trace continues with all messages and outputs of the step. If *)
+(* the trace has the total order of events, steps follow this order. If the trace has only the order of each topic,    *)
+(* any interleaving that explains the topics is allowed. The specification explains a trace if a behaviour reaches the *)
+(* trace's end.                                                                                                        *)
 (*                                                                                                                     *)
-(* specs/traces.py reads traces, specs/validation.py hands them to TLC and says where one is refused.                  *)
+(* specs/traces.py reads traces. specs/validation.py runs TLC on them, and reports where a trace is refused.           *)
 EXTENDS ForeignKeyJoin
 
 CONSTANTS
-    Traces,  \* the traces, each on its own; see Example
-    StrayAt  \* for each trace: 0, or 1 more than the progress at which any step may be taken, as the last one
+    Traces,  \* the traces, which are independent; see Example
+    StrayAt  \* for each trace: 0, or 1 more than the progress at which any step is possible, as the last step
 
 ASSUME Mutant = "none"
 
 VARIABLES
-    number,  \* which of the traces it is
-    at,      \* how much of it is explained: of each of its logs how many entries, and how many steps there were
-    strayed  \* what a step did that the trace doesn't have, or None
+    number,  \* the number of the trace
+    at,      \* the explained part of the trace: the number of entries of each log, and the number of steps
+    strayed  \* the effects of a step that the trace doesn't have, or None
 
 trace_vars == <<vars, number, at, strayed>>
 
@@ -32,7 +33,8 @@ Progress ==
     at.steps + Total(at.sent, Routes) + Total(at.answered, LeftKeys) + Total(at.emitted, LeftKeys)
 
 -----------------------------------------------------------------------------
-(* What a step does, beside what the trace has next. Hashes and senders that weren't recorded match any.               *)
+(* The comparison of a step's effects with the next events of the trace. Unrecorded hashes and senders match any       *)
+(* value.                                                                                                              *)
 
 IsSubscription(subscription, entry) ==
     /\ subscription.key = entry.key
@@ -52,7 +54,7 @@ SentAsRecorded(sent) ==
             next == at.sent[to] + 1
         IN  next <= Len(T.sent[to]) /\ IsSubscription(sent[place][2], T.sent[to][next])
 
-(* A step answers each left key at most once.                                                                           *)
+(* A step sends at most one response to each left key.                                                                 *)
 AnsweredAsRecorded(answers) ==
     \A answer \in answers :
         LET next == at.answered[answer.key] + 1
@@ -64,7 +66,7 @@ EmittedAsRecorded(key, emitted) ==
         LET next == at.emitted[key] + 1
         IN  next <= Len(T.emitted[key]) /\ emitted[1] = T.emitted[key][next]
 
-(* Where the trace has the order of all that happened, it says how much each step sent, answered and emitted.           *)
+(* A trace with the total order of events says how many messages, responses and outputs each step has.                 *)
 InItsOrder(action, route, key, sent, answers, emitted) ==
     T.total =>
         /\ at.steps < Len(T.schedule)
@@ -94,7 +96,7 @@ Explained(action, route, key, sent, answers, emitted) ==
        /\ UNCHANGED <<number, at>>
 
 -----------------------------------------------------------------------------
-(* The steps of ForeignKeyJoin, with what each sends, answers and emits.                                               *)
+(* The steps of ForeignKeyJoin, with the subscriptions, responses and outputs of each step.                            *)
 
 TraceLeft(key) ==
     /\ at.left[key] < Len(T.left[key])
@@ -123,7 +125,7 @@ TraceSubscription(route) ==
                          {[from |-> route, key |-> subscription.key, response |-> answer[one]] : one \in DOMAIN answer},
                          <<>>)
 
-(* A left key's responses arrive in the order of its topic, whoever sent them.                                          *)
+(* A left key's responses arrive in the order of its topic, from any sender.                                           *)
 TraceResponse(route, key) ==
     \E place \in Deliverable(route, responses[route][key]) :
         LET response == responses[route][key][place]
@@ -148,7 +150,7 @@ TraceInit ==
         emitted |-> [key \in LeftKeys |-> 0]]
     /\ strayed = None
 
-(* All of the trace is explained; if it goes on until no message waits, none does.                                      *)
+(* The whole trace is explained. If the trace goes on until no message waits, no message waits.                        *)
 IsExplained ==
     /\ \A key \in LeftKeys : at.left[key] = Len(T.left[key])
     /\ \A key \in RightKeys : at.right[key] = Len(T.right[key])
@@ -157,7 +159,7 @@ IsExplained ==
     /\ T.total => at.steps = Len(T.schedule)
     /\ T.quiet => Quiet
 
-(* So that a trace that can't be explained further is a deadlock, if its order is total.                                *)
+(* With this condition, a trace with total order that can't be explained further is a deadlock.                        *)
 TraceFinished == (strayed # None \/ IsExplained) /\ UNCHANGED trace_vars
 
 TraceNext ==
@@ -171,7 +173,8 @@ TraceNext ==
 TraceSpec == TraceInit /\ [][TraceNext]_trace_vars
 
 -----------------------------------------------------------------------------
-(* A trace: the right row x, a row that names it, and its deletion; and the same where the last response has a value.   *)
+(* An example: the right row x, a left row that refers to x, and the deletion of the left row; and a wrong variant in  *)
+(* which the last response has a value.                                                                                *)
 
 LOCAL Step(action, route, key, sent, answers, emitted) ==
     [action |-> action, route |-> route, key |-> key, sent |-> sent, answers |-> answers, emitted |-> emitted]

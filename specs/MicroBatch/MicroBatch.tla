@@ -1,54 +1,54 @@
 ------------------------------ MODULE MicroBatch ------------------------------
-(* The micro-batch engine: it cuts an input into batches, runs an operator with state on each, and survives crashes.  *)
-(*                                                                                                                    *)
-(* Before a batch is run, its plan is written to the offset log: up to which offset it reads, and what its clock      *)
-(* says. Then the operator is run from the state that the batch before it saved; it saves its own state, and its rows *)
-(* are written to the sink, in either order. When both are done, the commit log says so. After a crash, a batch that  *)
-(* was planned and not committed is run again, as it was planned, and the sink sees it for a second time.             *)
-(*                                                                                                                    *)
-(* The operator is a small one whose answer depends on order and clock: for each window the list of its records. A    *)
-(* record of a window that has ended by the batch's clock is late, and dropped; a window that has ended is forgotten. *)
-(* What is emitted of a window last is what counts: the rows are folded by window. The clock of a batch is the        *)
-(* largest timestamp of the batches before it: Spark's watermark.                                                     *)
-(*                                                                                                                    *)
-(* Source: docs/facts.md, "Spark, observed"; Spark's offset log, commit log and state                                 *)
-(* store, as SPARK-24699 and SPARK-52008 report them. A sink like this in Python is spark_impl/sinks/materialize.py.  *)
+(* The micro-batch engine cuts an input into batches, runs a stateful operator on each batch, and survives crashes.    *)
+(*                                                                                                                     *)
+(* The engine first writes a batch's plan to the offset log: the end offset and the clock. Then the engine runs the    *)
+(* operator from the saved state of the previous batch. It saves the new state and writes the rows to the sink, in     *)
+(* either order, and then records the batch in the commit log. After a crash, the engine runs a planned, uncommitted   *)
+(* batch again with the same plan, so the sink may receive the batch twice.                                            *)
+(*                                                                                                                     *)
+(* The operator's output depends on the order and the clock: it is the list of records of each window. A record is     *)
+(* late, and dropped, if its window has ended by the batch's clock. The state forgets ended windows. The last output   *)
+(* of a window counts, because rows are folded by window. The clock of a batch is the largest timestamp of earlier     *)
+(* batches, as Spark's watermark.                                                                                      *)
+(*                                                                                                                     *)
+(* Source: docs/facts.md, "Spark, observed"; Spark's offset log, commit log and state store, as SPARK-24699 and        *)
+(* SPARK-52008 report them. The sink in Python is spark_impl/sinks/materialize.py.                                     *)
 EXTENDS Naturals, Sequences, FiniteSets, TLC
 
 CONSTANTS
-    Records,      \* how many records the input has; each is called by its offset, from 1
-    MaxTimestamp, \* their timestamps are 0..MaxTimestamp
-    WindowSize,   \* how long a window is
-    Crashes,      \* how often the engine may crash
-    Emit,         \* "update": a batch emits the windows that it changed; "close": those that its clock has ended;
-                  \* "cuts": another operator, which emits nothing and keeps the list of the cuts so far; see Inductive
-    Sink,         \* "idempotent": it skips the rows of a batch whose number it has; "plain": it adds them again
+    Records,      \* the number of records of the input, which are identified by their offsets, from 1
+    MaxTimestamp, \* timestamps are 0..MaxTimestamp
+    WindowSize,   \* the length of a window
+    Crashes,      \* the largest number of crashes
+    Emit,         \* "update": a batch emits the windows that it changed; "close": the windows that its clock has ended;
+                  \* "cuts": another operator, which emits nothing and stores the list of cuts so far; see Inductive
+    Sink,         \* "idempotent": the sink skips a batch whose number it has; "plain": the sink adds the rows again
     Mutant,       \* "none", or the mutation; see Mutants
     None          \* nothing
 
 Mutants == {
     "none",
-    "plans anew",                 \* after a crash the uncommitted batch is planned again, and may read up to elsewhere
-    "watermark of all planned",   \* after a crash the clock is computed from all that is planned, the batch itself too
-    "watermark not committed",    \* SPARK-24699: after a crash the clock is that of the newest plan
-    "newest state",               \* a batch that is run again starts from the newest state, which may be its own
+    "plans anew",                 \* after a crash the uncommitted batch is planned again, and may have another end offset
+    "watermark of all planned",   \* after a crash the clock is computed from all planned batches, including the batch itself
+    "watermark not committed",    \* SPARK-24699: after a crash the clock is the clock of the newest plan
+    "newest state",               \* a repeated batch starts from the newest state, which may be its own state
     "state is the commit",        \* after a crash a batch counts as committed if its state was saved
-    "repeated batch not run",     \* a sink that has the batch returns at once, so that the operator isn't run
-    "late by the record's clock"} \* a record is late by the largest timestamp before it, of its own batch too
+    "repeated batch not run",     \* a sink that has the batch returns at once, so the operator doesn't run
+    "late by the record's clock"} \* a record is late by the largest earlier timestamp, also of its own batch
 
 ASSUME Emit \in {"update", "close", "cuts"} /\ Sink \in {"idempotent", "plain"} /\ Mutant \in Mutants
 ASSUME {Records, MaxTimestamp, WindowSize, Crashes} \subseteq Nat /\ WindowSize > 0
 
 VARIABLES
-    input,   \* the timestamp of each record; it doesn't change
-    offsets, \* the offset log: of each planned batch up to which offset it reads, and its clock
-    commits, \* the commit log: of each committed batch the clock of the one after it
-    states,  \* the saved states: of each batch the records in each window that hasn't ended
-    sink,    \* what was written, in order: the number of a batch, and its rows
-    engine,  \* what the engine is about: "down", "idle", "planned" or "run"
-    clock,   \* in memory: the clock of the present batch; when idle, of the next one
-    ran,     \* in memory: the state and the rows that the run has given, and which of them are saved and written
-    crashes  \* how often the engine has crashed
+    input,   \* the timestamp of each record, which doesn't change
+    offsets, \* the offset log: the end offset and the clock of each planned batch
+    commits, \* the commit log: for each committed batch the clock of the next batch
+    states,  \* the saved states: for each batch the records of each window that hasn't ended
+    sink,    \* the written rows, in order: the number of a batch, and the batch's rows
+    engine,  \* the state of the engine: "down", "idle", "planned" or "run"
+    clock,   \* in memory: the clock of the current batch or, when idle, of the next batch
+    ran,     \* in memory: the state and rows of the run, and whether they are saved and written
+    crashes  \* the number of crashes so far
 
 vars == <<input, offsets, commits, states, sink, engine, clock, ran, crashes>>
 
@@ -66,12 +66,12 @@ LargestUpTo(offset) ==
     IF Emit = "cuts" THEN offset ELSE Largest({0} \cup {input[other] : other \in 1..offset})
 Larger(one, other) == IF one > other THEN one ELSE other
 
-(* Whether a record is late, in a batch of that clock.                                                                *)
+(* Whether a record is late in a batch with this clock.                                                                *)
 IsLate(offset, now) ==
     End(WindowOf(input[offset])) <=
         (IF Mutant = "late by the record's clock" THEN Larger(now, LargestUpTo(offset - 1)) ELSE now)
 
-(* The records of each window, once a batch has read from `first` to `last`; late ones are those that `late` names.   *)
+(* The records of each window after a batch has read from `first` to `last`, without the records in `late`.            *)
 Added(state, first, last, late(_)) ==
     [window \in Windows |->
         LET joins(offset) == WindowOf(input[offset]) = window /\ ~late(offset)
@@ -81,15 +81,14 @@ Added(state, first, last, late(_)) ==
 
 Ended(records, now) == {window \in Windows : End(window) <= now /\ records[window] # <<>>}
 
-(* What a batch emits, if windows had the records `before` and have `records` now: of those it changed, or that       *)
-(* ended.                                                                                                             *)
+(* The output of a batch, given each window's records `before` and now (`records`): the changed or the ended windows.  *)
 RowsOf(before, records, now) ==
     IF Emit = "cuts" THEN {}
     ELSE {[window |-> window, records |-> records[window]] :
             window \in IF Emit = "close" THEN Ended(records, now)
                       ELSE {window \in Windows : records[window] # before[window]}}
 
-(* The state after it: the windows that haven't ended.                                                                *)
+(* The state after the batch: the windows that haven't ended.                                                          *)
 Rest(records, now) ==
     IF Emit = "cuts" THEN records
     ELSE [window \in Windows |-> IF window \in Ended(records, now) THEN <<>> ELSE records[window]]
@@ -101,7 +100,7 @@ ReadUpTo(batch) == IF batch = 0 THEN 0 ELSE offsets[batch].upto
 Batch == Len(commits) + 1
 NextClock == Larger(clock, LargestUpTo(ReadUpTo(Batch)))
 
-(* A batch is planned: it reads on to some offset. One without data follows when the clock has moved.                 *)
+(* The engine plans a batch up to some offset. If the clock has moved, a batch without data follows.                   *)
 Plan ==
     /\ engine = "idle"
     /\ \E upto \in 0..Records :
@@ -113,7 +112,7 @@ Plan ==
 
 IsWritten(batch) == \E place \in 1..Len(sink) : sink[place].batch = batch
 
-(* The batch is run, from the state of the one before it.                                                             *)
+(* The engine runs the batch from the state of the previous batch.                                                     *)
 Run ==
     /\ engine = "planned"
     /\ ~(Mutant = "repeated batch not run" /\ IsWritten(Batch))
@@ -128,7 +127,7 @@ Run ==
     /\ engine' = "run"
     /\ UNCHANGED <<input, offsets, commits, states, sink, clock, crashes>>
 
-(* The state is saved under the number of the batch. One that was saved before a crash is replaced.                   *)
+(* The engine saves the state under the number of the batch, and replaces a state that was saved before a crash.       *)
 SaveState ==
     /\ engine = "run" /\ ~ran.saved
     /\ states' = Append(SubSeq(states, 1, Batch - 1), ran.state)
@@ -146,7 +145,7 @@ IsDone ==
     \/ engine = "run" /\ ran.saved /\ ran.written
     \/ Mutant = "repeated batch not run" /\ engine = "planned" /\ IsWritten(Batch)
 
-(* The batch is committed, with the clock of the next one.                                                            *)
+(* The engine commits the batch, with the clock of the next batch.                                                     *)
 Commit ==
     /\ IsDone
     /\ commits' = Append(commits, [clock |-> NextClock])
@@ -155,7 +154,7 @@ Commit ==
     /\ ran' = None
     /\ UNCHANGED <<input, offsets, states, sink, crashes>>
 
-(* What is in memory is gone; logs, states and sink stay.                                                             *)
+(* A crash loses the memory, but not the logs, states and sink.                                                        *)
 Crash ==
     /\ engine # "down" /\ crashes < Crashes
     /\ crashes' = crashes + 1
@@ -164,7 +163,7 @@ Crash ==
     /\ ran' = None
     /\ UNCHANGED <<input, offsets, commits, states, sink>>
 
-(* The engine starts again by its logs: it runs the batch that is planned and not committed, if there is one.         *)
+(* The engine restarts from its logs, and runs the planned, uncommitted batch, if any.                                 *)
 Restart ==
     /\ engine = "down"
     /\ LET planned == Len(offsets)
@@ -194,12 +193,12 @@ NothingYet ==
 
 Init == input \in [1..Records -> Timestamps] /\ NothingYet
 
-(* All is read, and no batch without data is due.                                                                     *)
+(* The engine has read all records, and no batch without data is due.                                                  *)
 AllDone ==
     /\ engine = "idle" /\ ReadUpTo(Batch - 1) = Records
     /\ Batch = 1 \/ clock <= offsets[Batch - 1].clock
 
-(* All is done. So that any other state without a next one is a deadlock.                                             *)
+(* The input is processed. Any other state without a successor is a deadlock.                                          *)
 Finished == AllDone /\ UNCHANGED vars
 
 Next == Finished \/ Plan \/ Run \/ SaveState \/ WriteRows \/ Commit \/ Crash \/ Restart
@@ -207,17 +206,17 @@ Next == Finished \/ Plan \/ Run \/ SaveState \/ WriteRows \/ Commit \/ Crash \/ 
 Spec == Init /\ [][Next]_vars
 
 -----------------------------------------------------------------------------
-(* What ought to come out, by the input and the cuts alone. A cut is up to where a planned batch reads.               *)
+(* The right output, computed from the input and the cuts alone. A cut is the end offset of a planned batch.           *)
 
-(* What the clock of a batch ought to be.                                                                             *)
+(* The right clock of a batch.                                                                                         *)
 ClockOf(batch) == IF batch = 0 THEN 0 ELSE LargestUpTo(ReadUpTo(batch - 1))
 
-(* The batch that a record is read in, and whether it is dropped by its clock.                                        *)
+(* The batch that reads a record, and whether the batch's clock drops the record.                                      *)
 BatchOf(offset) == CHOOSE batch \in 1..Len(offsets) :
     offset <= ReadUpTo(batch) /\ (batch = 1 \/ offset > ReadUpTo(batch - 1))
 IsDropped(offset) == End(WindowOf(input[offset])) <= ClockOf(BatchOf(offset))
 
-(* The records of each window after a batch, those of windows that have ended by then too.                            *)
+(* The records of each window after a batch, also of windows that have ended.                                          *)
 AllRecords(batch) == Added(Empty, 1, ReadUpTo(batch), IsDropped)
 
 StateOf(batch) == Rest(AllRecords(batch), ClockOf(batch))
@@ -226,17 +225,17 @@ RowsOfBatch(batch) ==
     IN  RowsOf(before, AllRecords(batch), ClockOf(batch)) \
             (IF Emit = "close" THEN RowsOf(before, before, ClockOf(batch - 1)) ELSE {})
 
-(* What the input folds to in one batch, and the batch without data after it: nothing is late.                        *)
+(* The folded output of the input in a single batch and the following batch without data, in which no record is late.  *)
 FoldedOfOneBatch ==
     LET never(offset) == FALSE
         all == Added(Empty, 1, Records, never)
         ended == Ended(all, LargestUpTo(Records))
     IN  [window \in Windows |-> IF Emit = "update" \/ window \in ended THEN all[window] ELSE <<>>]
 
-(* No record is late, not even if each were a batch of its own.                                                       *)
+(* No record is late, even if each record had its own batch.                                                           *)
 NothingLate == \A offset \in 1..Records : End(WindowOf(input[offset])) > LargestUpTo(offset - 1)
 
-(* What the sink folds to: of each window the records that were emitted last.                                         *)
+(* The folded sink: for each window the records in its last output.                                                    *)
 Folded ==
     [window \in Windows |->
         LET rows(place) == {row \in sink[place].rows : row.window = window}
@@ -244,9 +243,9 @@ Folded ==
         IN  IF places = {} THEN <<>> ELSE (CHOOSE row \in rows(Largest(places)) : TRUE).records]
 
 -----------------------------------------------------------------------------
-(* What ought to hold.                                                                                                *)
+(* The properties.                                                                                                     *)
 
-(* Every variable holds what it is meant to hold.                                                                     *)
+(* Every variable has the right type.                                                                                  *)
 Types ==
     /\ input \in [1..Records -> Timestamps]
     /\ \A batch \in 1..Len(offsets) : offsets[batch] \in [upto : 1..Records, clock : Timestamps]
@@ -256,46 +255,46 @@ Types ==
     /\ engine \in {"down", "idle", "planned", "run"} /\ clock \in Timestamps /\ crashes \in 0..Crashes
     /\ (ran = None) <=> (engine # "run")
 
-(* The clock of each planned batch is the largest timestamp of the batches before it, whatever crashed in between.    *)
+(* The clock of each planned batch is the largest timestamp of the batches before it, despite any crash.               *)
 ClockIsLargest == \A batch \in 1..Len(offsets) : offsets[batch].clock = ClockOf(batch)
 
-(* A state that is saved is that of the input and the cuts, whatever crashed in between.                              *)
+(* The input and the cuts determine a saved state, despite any crash.                                                  *)
 StateIsOfTheCuts == \A batch \in 1..Len(states) : states[batch] = StateOf(batch)
 
-(* So are the rows that are written: a batch gives the same whenever it is run.                                       *)
+(* The input and the cuts determine the written rows: a repeated batch writes the same rows.                           *)
 RowsAreOfTheCuts == \A place \in 1..Len(sink) : sink[place].rows = RowsOfBatch(sink[place].batch)
 
 (* The rows of a committed batch are in the sink.                                                                     *)
 AtLeastOnce == \A batch \in 1..Len(commits) : IsWritten(batch)
 
-(* No batch is in the sink twice. It holds where the sink is idempotent.                                              *)
+(* No batch is in the sink twice. This property needs an idempotent sink.                                              *)
 AtMostOnce == \A place, other \in 1..Len(sink) : sink[place].batch = sink[other].batch => place = other
 
-(* If no record is late, then in the end the sink folds to what a single batch would give, wherever the cuts were.    *)
+(* If no record is late, the folded sink in the end equals the output of a single batch, for any cuts.                 *)
 CutsDoNotMatter == AllDone /\ NothingLate => Folded = FoldedOfOneBatch
 
-(* The same of any input. It does not hold: a late record is dropped or not, by where the cuts are.                   *)
+(* The same claim for any input. This property fails, because the cuts decide whether a late record is dropped.        *)
 CutsNeverMatter == AllDone => Folded = FoldedOfOneBatch
 
-(* In the end a record is emitted or kept exactly if its window hadn't ended by the clock of its batch.               *)
+(* In the end a record is emitted or stored exactly if its window hadn't ended by the clock of its batch.              *)
 DroppedByTheBatchClock ==
     AllDone =>
         LET kept == IF states = <<>> THEN Empty ELSE states[Len(states)]
             records(lists) == UNION {{lists[window][place] : place \in 1..Len(lists[window])} : window \in Windows}
         IN  records(Folded) \cup records(kept) = {offset \in 1..Records : ~IsDropped(offset)}
 
-(* A plan stands: the same batch reads the same, when it is run again.                                                *)
+(* A plan never changes: a repeated batch reads the same records.                                                      *)
 PlansStand ==
     [][Len(offsets') >= Len(offsets) /\ \A batch \in 1..Len(offsets) : offsets'[batch] = offsets[batch]]_vars
 
 -----------------------------------------------------------------------------
-(* Why it holds, whatever the operator is, for any number of records, batches and crashes. Where Emit is "cuts", the  *)
-(* state is the list of the cuts from which it was made. The state of any operator follows from that list and the     *)
-(* input; so if each batch starts from the right list, it starts from the right state. In the same way the clock is   *)
-(* the offset up to which it was computed; a batch without data may follow wherever that has grown, and so in more    *)
-(* behaviours than with timestamps. `streamproof spec prove MicroBatch` proves it by induction.                       *)
+(* The inductive invariant, for any operator and any number of records, batches and crashes. If Emit is "cuts", the    *)
+(* state is the list of cuts. The state of any operator follows from this list and the input. So if each batch starts  *)
+(* from the right list, each batch starts from the right state. In the same way, the clock is represented by the       *)
+(* offset up to which it was computed. A batch without data may follow whenever this offset has grown, which allows    *)
+(* more behaviours than timestamps do. `streamproof spec prove MicroBatch` proves the invariant by induction.          *)
 
-(* The input isn't read where Emit is "cuts": any will do.                                                            *)
+(* If Emit is "cuts", the engine doesn't read the input, so any input is allowed.                                      *)
 InitOfCuts == input = [offset \in 1..Records |-> 0] /\ NothingYet
 
 TypesOfCuts ==
@@ -306,8 +305,8 @@ TypesOfCuts ==
     /\ engine \in {"down", "idle", "planned", "run"} /\ clock \in Nat /\ crashes \in Nat
     /\ ran \in [state : [Windows -> Seq(Nat)], rows : {{}}, saved : BOOLEAN, written : BOOLEAN] \cup {None}
 
-(* 1. At most one batch is planned and not committed. The state of every committed batch is saved, and at most the    *)
-(*    state of that one besides.                                                                                      *)
+(* 1. At most one batch is planned and not committed. The state of every committed batch is saved. The state of the    *)
+(*    uncommitted batch may be saved, too.                                                                             *)
 LogsFit ==
     /\ Len(offsets) \in {Len(commits), Len(commits) + 1}
     /\ Len(commits) <= Len(states) /\ Len(states) <= Len(offsets)
@@ -315,23 +314,23 @@ LogsFit ==
     /\ engine \in {"planned", "run"} => Len(offsets) = Len(commits) + 1
     /\ (ran = None) <=> (engine # "run")
 
-(* 2. Each batch reads on from where the one before it ended.                                                         *)
+(* 2. Each batch starts at the end offset of the previous batch.                                                       *)
 PlansReadOn ==
     \A batch \in 1..Len(offsets) : ReadUpTo(batch - 1) <= offsets[batch].upto /\ offsets[batch].upto <= Records
 
-(* 3. The clock in memory is that of the planned batch, or of the next one; the commit log has it, too.               *)
+(* 3. The clock in memory is the clock of the planned batch or of the next batch, as in the commit log.                *)
 ClocksFit ==
     /\ \A batch \in 1..Len(commits) : commits[batch].clock = LargestUpTo(ReadUpTo(batch))
     /\ engine = "idle" => clock = LargestUpTo(ReadUpTo(Len(commits)))
     /\ engine \in {"planned", "run"} => clock = offsets[Batch].clock
     /\ engine = "down" => clock = 0
 
-(* 4. The sink has rows of planned batches alone, and what the run has saved or written is there.                     *)
+(* 4. The sink contains rows of planned batches only, and contains all saved or written results of the run.            *)
 SinkIsOfPlans == \A place \in 1..Len(sink) : sink[place].batch \in 1..Len(offsets)
 RunIsKnown == engine = "run" => (ran.saved => Len(states) = Len(offsets)) /\ (ran.written => IsWritten(Batch))
 IdempotentOnce == Sink = "idempotent" => AtMostOnce
 
-(* 5. Each state that is saved, and that of the run, was made from all the cuts up to it, each once and in order.     *)
+(* 5. Each saved state, and the state of the run, contains all cuts up to its batch, each once and in order.           *)
 StatesAreOfTheCuts ==
     \A batch \in 1..Len(states) :
         /\ Len(states[batch][0]) = batch

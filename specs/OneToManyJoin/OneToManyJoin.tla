@@ -1,47 +1,48 @@
 ----------------------------- MODULE OneToManyJoin -----------------------------
-(* The one-to-many join of the first design of KIP-213: whole rows travel, and the join has two keys.                  *)
+(* The one-to-many join of KIP-213's first design: the left side sends whole rows, and the result has two keys.        *)
 (*                                                                                                                     *)
-(* A left row names a right row by its foreign key. It is sent there whole, and kept there under both keys, the        *)
-(* combined key; there it is joined, when it comes and whenever the right row changes. A row that changes its foreign  *)
-(* key is sent to the new one, and a tombstone to the old one. So the result is keyed by both keys.                    *)
+(* A left row refers to a right row by its foreign key. The left side sends the whole row to the right key. The right  *)
+(* side stores the row under the combined key, and joins the row at its arrival and at every change of the right row.  *)
+(* If a row's foreign key changes, the left side sends the row to the new key, and a tombstone to the old key. So the  *)
+(* result is keyed by both keys.                                                                                       *)
 (*                                                                                                                     *)
-(* Who wants a table by left key groups the results by it: they travel back, on a route from each right key to each    *)
-(* left key. Messages on one route keep their order; routes overtake each other freely. So the tombstone of the old    *)
-(* foreign key may come after the result of the new one: "Problem: Out-of-order processing of Rekeyed data". What is   *)
-(* grouped, and how, is the constant Collect.                                                                          *)
+(* A table by left key groups the results by left key. Each result travels on a route from its right key to its left   *)
+(* key. Messages on one route keep their order. Messages on different routes may overtake each other. So the tombstone *)
+(* of the old foreign key may arrive after the result of the new key: "Problem: Out-of-order processing of Rekeyed     *)
+(* data". The constant Collect selects the grouping.                                                                   *)
 (*                                                                                                                     *)
 (* Source: KIP-213, "Jan Filipiak's Original Proposal", "Algorithm" and "Step by Step" (A there is the right table, B  *)
-(* the left one), and "Rejected Alternatives". The join in Python is reference/one_to_many_join.py; its names are used *)
-(* here.                                                                                                               *)
+(* the left one), and "Rejected Alternatives". The join in Python is reference/one_to_many_join.py, which uses the     *)
+(* same names.                                                                                                         *)
 EXTENDS Naturals, Sequences, FiniteSets, TLC
 
 CONSTANTS
     LeftKeys,       \* the keys of the left table
     RightKeys,      \* the keys of the right table
-    LeftChanges,    \* how many left changes there may be
-    RightChanges,   \* how many right changes there may be
+    LeftChanges,    \* the largest number of left changes
+    RightChanges,   \* the largest number of right changes
     Join,           \* "inner" or "left"
-    Protocol,       \* "kip": an inner join answers a left change only where the right row is; "answer": always
-    NullForeignKey, \* "ignore": a left row without a foreign key joins nothing; "keep": a left join shows it
-    Collect,        \* how results are grouped by left key; see Collects
-    Offsets,        \* "unique": each left change has an offset of its own; "shared": two have the same
+    Protocol,       \* "kip": an inner join emits a result for a left change only if the right row exists; "answer": always
+    NullForeignKey, \* "ignore": a left row without a foreign key joins nothing; "keep": a left join emits the row
+    Collect,        \* the grouping of results by left key; see Collects
+    Offsets,        \* "unique": each left change has its own offset; "shared": two changes have the same offset
     Mutant,         \* "none", or the mutation; see Mutants
     None            \* no row, no value, no key
 
 Collects == {
-    "last",         \* what came last is the row
+    "last",         \* the last arrival is the row
     "map",          \* Solution B of the KIP: a map from foreign key to result, for each left key
-    "highwater"}    \* Solution A of the KIP: a result older than the newest that came is discarded, by its offset
+    "highwater"}    \* Solution A of the KIP: a result with a smaller offset than the newest result is discarded
 
 Mutants == {
     "none",
-    "old key kept",           \* a change of foreign key sends no tombstone to the old one
-    "null key kept",          \* a row that loses its foreign key is not deleted where it was
-    "first row only",         \* a right change reaches the first left row of the range alone
-    "no prefix length",       \* the scan of "r1" finds the rows of "r10", too
+    "old key kept",           \* a change of foreign key sends no tombstone to the old key
+    "null key kept",          \* a row that loses its foreign key is not deleted at the old key
+    "first row only",         \* a right change reaches only the first left row of the range
+    "no prefix length",       \* the scan of "r1" also finds the rows of "r10"
     "right tombstone silent", \* the delete of a right row is not emitted
-    "rows out of order",      \* any row of a route may be handed on
-    "results out of order"}   \* any result of a route may be handed on
+    "rows out of order",      \* any row of a route may be delivered
+    "results out of order"}   \* any result of a route may be delivered
 
 ASSUME Join \in {"inner", "left"} /\ Protocol \in {"kip", "answer"} /\ NullForeignKey \in {"ignore", "keep"}
 ASSUME Collect \in Collects /\ Offsets \in {"unique", "shared"} /\ Mutant \in Mutants
@@ -49,22 +50,22 @@ ASSUME LeftChanges \in Nat /\ RightChanges \in Nat
 
 VARIABLES
     left,           \* the left table: a row or None for each left key
-    right,          \* the right table: likewise
+    right,          \* the right table: a row or None for each right key
     rows,           \* the queue of left rows and tombstones to each right key
-    kept,           \* the store beside the right table, by both keys: a left row or None
-    result,         \* the join as emitted so far, by both keys: a pair or None
+    kept,           \* the right side's store of left rows, by both keys: a left row or None
+    result,         \* the emitted result so far, by both keys: a pair or None
     results,        \* the queue of results from each right key to each left key
     collected,      \* the results grouped by left key: for each left key and right key a pair or None
-    newest,         \* for each left key the age of the newest result that came, where Collect is "highwater"
-    left_changes,   \* how many left changes there were
-    right_changes   \* how many right changes there were
+    newest,         \* if Collect is "highwater", for each left key the age of the newest result so far
+    left_changes,   \* the number of left changes so far
+    right_changes   \* the number of right changes so far
 
 vars == <<left, right, rows, kept, result, results, collected, newest, left_changes, right_changes>>
 
 -----------------------------------------------------------------------------
-(* What rows and messages are. A right row knows its key, so that a pair names the right row that it shows.            *)
+(* Definitions of rows and messages. A right row contains its key, so that a pair identifies its right row.            *)
 
-(* Rows without a foreign key have a place of their own, used where they are kept.                                     *)
+(* Rows without a foreign key are stored under a separate key, if NullForeignKey is "keep".                            *)
 Places == RightKeys \cup {None}
 
 LeftRow(version, foreign_key) == [version |-> version, foreign_key |-> foreign_key]
@@ -75,18 +76,18 @@ RightAt(place) == IF place = None THEN None ELSE right[place]
 AnswersAll == Protocol = "answer" \/ Join = "left"
 KeepsNull == Join = "left" /\ NullForeignKey = "keep"
 
-(* Where a row is sent to: nowhere, if it is no row, or has no foreign key and isn't kept.                             *)
+(* The right key to which a row is sent. A missing row, and an ignored row without a foreign key, aren't sent.         *)
 PlacesOf(row) == IF row # None /\ (row.foreign_key # None \/ KeepsNull) THEN {row.foreign_key} ELSE {}
 
-(* What the join of a row with a right value is, None where it isn't shown.                                            *)
+(* The join of a row with a right value, or None if the join has no result.                                            *)
 Joined(row, value) ==
     IF row # None /\ (value # None \/ Join = "left") THEN [left |-> row, right |-> value] ELSE None
 
-(* What the result ought to be, by the tables alone.                                                                   *)
+(* The right result, computed from the tables alone.                                                                   *)
 JoinOf(place, key) == IF place \in PlacesOf(left[key]) THEN Joined(left[key], RightAt(place)) ELSE None
 
-(* How old a message is, by the offset of the left change behind it. Of one change, the tombstone of the old foreign   *)
-(* key counts as older than the row. Two changes share an offset where they come of one record: the KIP's example is   *)
+(* The age of a message, from the offset of its left change. The tombstone of a change's old foreign key is older than *)
+(* the row of the same change. Two changes share an offset if one record causes both: the KIP's example is             *)
 (* flatMapValues().groupByKey().aggregate().                                                                           *)
 Offset(version) == IF Offsets = "unique" THEN version ELSE (version + 1) \div 2
 Age(version, row) ==
@@ -95,7 +96,7 @@ Age(version, row) ==
 RowMessage(key, row, age) == [key |-> key, row |-> row, age |-> age]
 ResultMessage(value, age) == [value |-> value, age |-> age]
 
-(* Which of the waiting messages may be handed on: the oldest.                                                         *)
+(* The waiting message that may be delivered next: the oldest.                                                         *)
 Deliverable(queue, mutant) == IF Mutant = mutant THEN 1..Len(queue) ELSE {1} \cap 1..Len(queue)
 Without(queue, number) == SubSeq(queue, 1, number - 1) \o SubSeq(queue, number + 1, Len(queue))
 
@@ -126,7 +127,7 @@ DeleteLeft(key) == ChangeLeft(key, None)
 -----------------------------------------------------------------------------
 (* The right side.                                                                                                     *)
 
-(* A row comes to the place that it names, or a tombstone to the one that it named: it is kept, joined and emitted.    *)
+(* A row arrives at its right key, or a tombstone at the old right key. The right side stores, joins and emits it.     *)
 DeliverRow(place) ==
     \E number \in Deliverable(rows[place], "rows out of order") :
         LET message == rows[place][number]
@@ -141,14 +142,14 @@ DeliverRow(place) ==
                ELSE UNCHANGED <<result, results>>
             /\ UNCHANGED <<left, right, collected, newest, left_changes, right_changes>>
 
-(* Combined keys begin with the foreign key. Without its length before it, the scan of "r1" finds "r10", too.          *)
+(* Combined keys begin with the foreign key. Without the key's length in front, the scan of "r1" also finds "r10".     *)
 Scans(right_key, place) ==
     place = right_key \/ (Mutant = "no prefix length" /\ right_key = "r1" /\ place = "r10")
 
 IsFirst(place, key) ==
     key = CHOOSE other \in LeftKeys : kept[place][other] # None
 
-(* "On event uses A's key to perform a range scan on B's materialization": all rows kept under it are joined and       *)
+(* "On event uses A's key to perform a range scan on B's materialization": all rows under this key are joined and      *)
 (* emitted.                                                                                                            *)
 ChangeRight(right_key, new) ==
     LET Finds(place, key) ==
@@ -171,7 +172,7 @@ UpdateRight(right_key) == ChangeRight(right_key, RightRow(right_changes + 1, rig
 DeleteRight(right_key) == ChangeRight(right_key, None)
 
 -----------------------------------------------------------------------------
-(* The grouping by left key, which is not part of the join: the user's, in the first design.                           *)
+(* The grouping by left key, which isn't part of the join: in the first design, the user adds this grouping.           *)
 
 DeliverResult(place, key) ==
     \E number \in Deliverable(results[place][key], "results out of order") :
@@ -201,7 +202,7 @@ Init ==
 RowsQuiet == \A place \in Places : rows[place] = <<>>
 Quiet == RowsQuiet /\ \A place \in Places, key \in LeftKeys : results[place][key] = <<>>
 
-(* All changes are made and no message waits. So that any other state without a next one is a deadlock.                *)
+(* All changes are made and no message waits. Any other state without a successor is a deadlock.                       *)
 Finished ==
     /\ left_changes = LeftChanges /\ right_changes = RightChanges /\ Quiet
     /\ UNCHANGED vars
@@ -215,14 +216,14 @@ Next ==
 
 Spec == Init /\ [][Next]_vars
 
-(* Whatever waits is handed on in the end.                                                                             *)
+(* Every waiting message is delivered eventually.                                                                      *)
 FairSpec ==
     /\ Spec
     /\ \A place \in Places : WF_vars(DeliverRow(place))
     /\ \A place \in Places, key \in LeftKeys : WF_vars(DeliverResult(place, key))
 
 -----------------------------------------------------------------------------
-(* What ought to hold.                                                                                                 *)
+(* The properties.                                                                                                     *)
 
 LeftRows == [version : 1..LeftChanges, foreign_key : Places]
 RightRows == [version : 1..RightChanges, key : RightKeys]
@@ -230,7 +231,7 @@ Ages == 0..(2 * LeftChanges)
 
 IsPair(value) == value = None \/ (value.left \in LeftRows /\ (value.right = None \/ value.right \in RightRows))
 
-(* Every variable holds what it is meant to hold.                                                                      *)
+(* Every variable has the right type.                                                                                  *)
 Types ==
     /\ \A key \in LeftKeys : left[key] = None \/ left[key] \in LeftRows
     /\ \A key \in RightKeys : right[key] = None \/ right[key] \in RightRows
@@ -249,7 +250,7 @@ Types ==
 (* When no row waits, the result under both keys is the join of the tables.                                            *)
 QuietIsJoined == RowsQuiet => \A place \in Places, key \in LeftKeys : result[place][key] = JoinOf(place, key)
 
-(* When no row waits, each row is kept where its foreign key says, and nowhere else.                                   *)
+(* When no row waits, each row is stored at its foreign key only.                                                      *)
 QuietIsKept ==
     RowsQuiet => \A place \in Places, key \in LeftKeys :
         IF place \in PlacesOf(left[key])
@@ -259,19 +260,21 @@ QuietIsKept ==
 (* When no message waits, the table by left key is the join of the tables.                                             *)
 QuietIsCollected == Quiet => \A place \in Places, key \in LeftKeys : collected[key][place] = JoinOf(place, key)
 
-(* A left row is shown under one right key at a time. It does not hold: for a while, it may be shown under two.        *)
+(* A left row is shown under one right key at a time. This property fails, because a row may temporarily be shown      *)
+(* under two.                                                                                                          *)
 ShownOnce ==
     \A key \in LeftKeys : Cardinality({place \in Places : result[place][key] # None}) <= 1
 
 Emitted(place, key) == result'[place][key] # result[place][key] /\ result'[place][key] # None
 
-(* No row is joined with a right row other than the one it names, nor shown under another key.                         *)
+(* No row is joined with the right row of another key, or shown under another key.                                     *)
 NoRowOfAnotherKey ==
     [][\A place \in Places, key \in LeftKeys : Emitted(place, key) =>
         /\ result'[place][key].left.foreign_key = place
         /\ result'[place][key].right # None => result'[place][key].right.key = place]_vars
 
-(* Once changes end, the table by left key becomes the join, and stays it. It needs FairSpec, and no symmetry.         *)
+(* After the last change, the table by left key becomes the join, and stays so. This property needs FairSpec, and no   *)
+(* symmetry.                                                                                                           *)
 Settles == <>[](\A place \in Places, key \in LeftKeys : collected[key][place] = JoinOf(place, key))
 
 =============================================================================

@@ -1,42 +1,43 @@
 ---------------------------- MODULE SessionWindows ----------------------------
-(* Session windows: records of a key no more than a gap apart share a session.                                         *)
+(* Session windows: records of a key at most a gap apart share a session.                                              *)
 (*                                                                                                                     *)
-(* Records come one by one, in any order. A record merges the open sessions within the gap of it and is added to them; *)
-(* the changelog emits tombstones for the sessions that are no more, then the new one. A session is closed when it     *)
-(* ends more than gap + grace before the clock; a closed session is final, and a record that would only be in a closed *)
-(* one is late and dropped. The store may forget what ended before the retention.                                      *)
+(* Records arrive one by one, in any order. A record merges with the open sessions within the gap. The changelog emits *)
+(* tombstones for the merged sessions, then the new session. A session is closed when it ends more than gap + grace    *)
+(* before the clock. A closed session is final, and a record that belongs only to a closed session is late and         *)
+(* dropped. The store may forget sessions that ended before the retention.                                             *)
 (*                                                                                                                     *)
-(* Every order of arrival of every bag of so many records is a behaviour, and so are all moments to forget.            *)
+(* The behaviours include every order of arrival of every bag of records, and every time at which the store may        *)
+(* forget.                                                                                                             *)
 (*                                                                                                                     *)
 (* Source: KIP-94, "Proposed Changes", "Late arriving data", "SessionStore"; KIP-633 for grace; Spark's session window *)
-(* for the batch clock and for lateness of the record alone. In Python it is reference/session_windows.py; its names   *)
-(* are used here, without the suffix _ms.                                                                              *)
+(* for the batch clock and for lateness of the record alone. The operator in Python is reference/session_windows.py,   *)
+(* which uses the same names with the suffix _ms.                                                                      *)
 EXTENDS Integers, FiniteSets, TLC
 
 CONSTANTS
     Keys,           \* the keys of records
     LastTime,       \* timestamps are 0 to LastTime
-    Arrivals,       \* how many records with a key there may be
+    Arrivals,       \* the largest number of records with a key
     Gap,            \* the inactivity gap; records exactly one gap apart still merge
-    Grace,          \* how much longer than the gap a session stays open
-    Retention,      \* how long a session is kept after its end; no less than Gap + Grace
-    Clock,          \* "stream_time": the largest timestamp so far; "batch": the largest of the batches before
-    Emit,           \* "update": every change of a session is emitted; "close": its final value alone, once
-    Late,           \* "merged": a record is late if its merged session is closed; "own": if it lies before the edge
-    Closed,         \* "final": a closed session is never merged; "revised": it is, as long as it is stored
+    Grace,          \* the time for which a session stays open after its gap
+    Retention,      \* the time for which a session is stored after its end; at least Gap + Grace
+    Clock,          \* "stream_time": the largest timestamp so far; "batch": the largest timestamp of earlier batches
+    Emit,           \* "update": every change of a session is emitted; "close": only its final value, once
+    Late,           \* "merged": a record is late if its merged session is closed; "own": if the record is before the edge
+    Closed,         \* "final": a closed session is never merged; "revised": a closed session can merge while it is stored
     Mutant          \* "none", or the mutation; see Mutants
 
 Mutants == {
     "none",
     "gap exclusive",         \* records exactly one gap apart do not merge
-    "merges one",            \* of two sessions that a record bridges, the first alone is merged
-    "no tombstone",          \* sessions that are no more are not emitted
+    "merges one",            \* if a record connects two sessions, only the first session is merged
+    "no tombstone",          \* merged sessions emit no tombstone
     "closes early",          \* KAFKA-8289: a session is closed when it ends exactly gap + grace before the clock
     "gap forgotten",         \* KAFKA-12718: a session is closed when it ends more than grace before the clock
-    "late kept",             \* a late record is not dropped, and begins a session that is closed
-    "rescue forgotten",      \* a record before the edge is dropped, whatever session it would be in
-    "forgets early",         \* of Kafka Streams: forgotten is what ends exactly the retention before the clock
-    "clock follows",         \* the clock is the timestamp that came last, not the largest
+    "late kept",             \* a late record is not dropped, and starts a closed session
+    "rescue forgotten",      \* a record before the edge is dropped, even if it would merge with an open session
+    "forgets early",         \* Kafka Streams: the store forgets sessions that end exactly the retention before the clock
+    "clock follows",         \* the clock is the last timestamp, not the largest
     "null key moves clock",  \* a record without a key moves the clock
     "tells again"}           \* a closed session is emitted whenever the clock moves, not once
 
@@ -45,18 +46,18 @@ ASSUME Clock \in {"stream_time", "batch"} /\ Emit \in {"update", "close"} /\ Lat
 ASSUME Closed \in {"final", "revised"} /\ Mutant \in Mutants
 
 VARIABLES
-    store,          \* for each key the sessions that the store holds, closed ones too
-    clock,          \* what the clock says
+    store,          \* for each key the stored sessions, also closed sessions
+    clock,          \* the time of the clock
     largest,        \* the largest timestamp so far, to which the batch clock moves at a cut
-    emitted,        \* what the changelog folds to: for each key the sessions emitted, one for each window
-    emissions,      \* how many sessions were emitted, where Emit is "close"
-    accepted,       \* the records taken, each with what the clock said then
-    dropped         \* the records dropped for being late, likewise
+    emitted,        \* the folded changelog: for each key the emitted sessions, one for each window
+    emissions,      \* the number of emitted sessions, if Emit is "close"
+    accepted,       \* the accepted records, each with the time of the clock at its arrival
+    dropped         \* the dropped late records, each with the time of the clock at its arrival
 
 vars == <<store, clock, largest, emitted, emissions, accepted, dropped>>
 
 -----------------------------------------------------------------------------
-(* What sessions and records are. The aggregate is a count. A number distinguishes equal records.                      *)
+(* Definitions of sessions and records. The aggregate is a count. A number distinguishes equal records.                *)
 
 Times == 0..LastTime
 Session(start, end, count) == [start |-> start, end |-> end, count |-> count]
@@ -67,23 +68,24 @@ Maximum(numbers) == CHOOSE number \in numbers : \A other \in numbers : other <= 
 Minimum(numbers) == CHOOSE number \in numbers : \A other \in numbers : other >= number
 Larger(one, other) == IF one > other THEN one ELSE other
 
-(* A session is closed if it ends before this edge, and may be forgotten if it ends before that one.                   *)
+(* A session is closed if it ends before the close edge, and may be forgotten if it ends before the edge of the        *)
+(* retention.                                                                                                          *)
 CloseEdge(now) == now - Gap - Grace
 ExpiryEdge(now) == now - Retention
 
-(* The edge that the state machine goes by: it differs from the above only where a mutant has it wrong.                *)
+(* The edge that the state machine uses, which differs from the right edge only in mutants.                            *)
 EdgeUsed(now) ==
     CASE Mutant = "closes early" -> CloseEdge(now) + 1
       [] Mutant = "gap forgotten" -> now - Grace
       [] OTHER -> CloseEdge(now)
 
 -----------------------------------------------------------------------------
-(* The meaning: the table of the accepted records. The order of arrival plays no part in it.                           *)
+(* The meaning: the table of the accepted records, independent of the order of arrival.                                *)
 
 Timestamps(session) == {record.timestamp : record \in session}
 EndOf(session) == Maximum(Timestamps(session))
 
-(* A record with all that hang together with it, each no more than a gap from the next.                                *)
+(* The island of a record: all records connected to it by steps of at most a gap.                                      *)
 RECURSIVE Island(_, _)
 Island(found, records) ==
     LET near == {record \in records \ found : \E other \in found :
@@ -92,8 +94,8 @@ Island(found, records) ==
 
 Islands(records) == {Island({record}, records) : record \in records}
 
-(* The sessions of a key when the clock said `now`, as sets of records. At every close edge the sessions that ended    *)
-(* before it are final; the records of all others fall into islands with those accepted at that edge.                  *)
+(* The sessions of a key at the time `now` of the clock, as sets of records. At every close edge the sessions that     *)
+(* ended before the edge are final. All other records form islands with the records accepted at this edge.             *)
 RECURSIVE SessionsAt(_, _)
 SessionsAt(key, now) ==
     IF now < 0 THEN {}
@@ -109,7 +111,7 @@ Sessions(key) == {Whole(session) : session \in SessionsAt(key, LastTime)}
 Meaning(key) ==
     IF Emit = "update" THEN Sessions(key) ELSE {session \in Sessions(key) : session.end < CloseEdge(clock)}
 
-(* Where a record would be if it were taken: in an island of the records that aren't final.                            *)
+(* The session of a record if it were accepted: its island among the records that aren't final.                        *)
 EndWith(record) ==
     LET open == UNION {session \in SessionsAt(record.key, LastTime) : EndOf(session) >= CloseEdge(record.clock)}
     IN  EndOf(Island({record}, open))
@@ -119,16 +121,16 @@ IsLate(record) == (IF Late = "merged" THEN EndWith(record) ELSE record.timestamp
 -----------------------------------------------------------------------------
 (* The state machine.                                                                                                  *)
 
-(* The sessions that a move of the clock closes, which have to be emitted where Emit is "close".                       *)
+(* The sessions that a move of the clock closes, and which are emitted if Emit is "close".                             *)
 Closing(key, now) ==
     {session \in store[key] :
         session.end < EdgeUsed(now) /\ (session.end >= EdgeUsed(clock) \/ Mutant = "tells again")}
 
-(* What the table of a key is after sessions are emitted, those of some windows being taken back.                      *)
+(* The table of a key after some sessions are emitted, and the sessions of some windows are retracted.                 *)
 Folded(table, taken_back, sessions) ==
     {session \in table : Window(session) \notin {Window(other) : other \in taken_back \cup sessions}} \cup sessions
 
-(* The clock moves: what it closes is emitted.                                                                         *)
+(* The clock moves, and the sessions that it closes are emitted.                                                       *)
 MoveClock(now, table) ==
     LET moves == IF Mutant = "clock follows" THEN now # clock ELSE now > clock
         closing(key) == IF Emit = "close" /\ moves THEN Closing(key, now) ELSE {}
@@ -160,7 +162,8 @@ ClockAfter(timestamp) ==
       [] Mutant = "clock follows" -> timestamp
       [] OTHER -> Larger(clock, timestamp)
 
-(* A record comes: the clock observes it, the open sessions within the gap are merged, it is added, and emitted.       *)
+(* A record arrives and moves the clock. It merges with the open sessions within the gap, and the new session is       *)
+(* emitted.                                                                                                            *)
 Arrive(key, timestamp) ==
     LET now == ClockAfter(timestamp)
         edge == EdgeUsed(now)
@@ -184,7 +187,7 @@ Arrive(key, timestamp) ==
                    THEN MoveClock(now, emitted)
                    ELSE MoveClock(now, [emitted EXCEPT ![key] = Folded(@, taken_back, {session})])
 
-(* A record without a key is dropped, and changes nothing, nor does it move the clock.                                 *)
+(* A record without a key is dropped, and doesn't move the clock.                                                      *)
 ArriveWithoutKey ==
     /\ Cardinality(accepted) + Cardinality(dropped) < Arrivals
     /\ IF Mutant = "null key moves clock"
@@ -199,7 +202,7 @@ Cut ==
     /\ MoveClock(largest, emitted)
     /\ UNCHANGED <<store, largest, accepted, dropped>>
 
-(* The store may forget what ended before the retention, at any time from then on, or never: "a guaranteed lower       *)
+(* The store may forget a session that ended before the retention, at any later time or never: "a guaranteed lower     *)
 (* bound".                                                                                                             *)
 Forget(key) ==
     \E session \in store[key] :
@@ -214,7 +217,7 @@ Init ==
     /\ clock = 0 /\ largest = 0 /\ emissions = 0
     /\ accepted = {} /\ dropped = {}
 
-(* All records came. So that any other state without a next one is a deadlock.                                         *)
+(* All records have arrived. Any other state without a successor is a deadlock.                                        *)
 Finished ==
     /\ Cardinality(accepted) + Cardinality(dropped) = Arrivals
     /\ UNCHANGED vars
@@ -229,7 +232,7 @@ Next ==
 Spec == Init /\ [][Next]_vars
 
 -----------------------------------------------------------------------------
-(* What ought to hold.                                                                                                 *)
+(* The properties.                                                                                                     *)
 
 IsSession(session) ==
     /\ session.start \in Times /\ session.end \in Times /\ session.start <= session.end
@@ -238,7 +241,7 @@ IsSession(session) ==
 IsRecord(record) ==
     /\ record.key \in Keys /\ record.timestamp \in Times /\ record.clock \in Times /\ record.number \in 1..Arrivals
 
-(* Every variable holds what it is meant to hold, and no two sessions of a key are emitted under one window.           *)
+(* Every variable has the right type, and no window of a key is emitted twice.                                         *)
 Types ==
     /\ \A key \in Keys :
         /\ \A session \in store[key] \cup emitted[key] : IsSession(session)
@@ -247,11 +250,11 @@ Types ==
     /\ emissions \in Nat
     /\ \A record \in accepted \cup dropped : IsRecord(record)
 
-(* What the changelog emits, folded, is the meaning of the accepted records.                                           *)
+(* The folded changelog equals the meaning of the accepted records.                                                    *)
 FoldIsMeaning == \A key \in Keys : emitted[key] = Meaning(key)
 
-(* Whatever the order of arrival, no record is dropped and the sessions are the islands of all timestamps. It holds    *)
-(* where the grace is so large that nothing is ever closed.                                                            *)
+(* For any order of arrival, no record is dropped, and the sessions are the islands of all timestamps. This property   *)
+(* needs a grace so large that no session ever closes.                                                                 *)
 SessionsAreIslands ==
     /\ dropped = {}
     /\ \A key \in Keys : emitted[key] = {Whole(island) : island \in Islands({record \in accepted : record.key = key})}
@@ -262,19 +265,19 @@ Overlap(one, other) == one.start <= other.end /\ other.start <= one.end
 
 IsOpen(session) == session.end >= CloseEdge(clock)
 
-(* Open sessions of a key lie more than a gap apart: those that don't, one was closed before the other came so near.   *)
+(* Open sessions of a key lie more than a gap apart. Sessions may lie closer only if one was already closed.           *)
 OpenApart ==
     \A key \in Keys : \A one, other \in store[key] :
         one # other /\ IsOpen(one) /\ IsOpen(other) => Apart(one, other)
 
-(* Two accepted records of a key no more than a gap apart are in one session. It holds only where closed sessions are  *)
+(* Two accepted records of a key at most a gap apart share a session. This property holds only if closed sessions are  *)
 (* revised, and never forgotten.                                                                                       *)
 GapClosure == \A key \in Keys : \A one, other \in emitted[key] : one # other => Apart(one, other)
 
-(* No two sessions of a key share an instant. It holds only where late records are dropped whatever they would join.   *)
+(* No two sessions of a key overlap. This property holds only if lateness is tested on the record alone.               *)
 NoOverlap == \A key \in Keys : \A one, other \in emitted[key] : one # other => ~Overlap(one, other)
 
-(* The store holds every session within the retention, and nothing that is no session.                                 *)
+(* The store contains every session within the retention, and only sessions.                                           *)
 RetainedIsStored ==
     \A key \in Keys :
         /\ \A session \in Sessions(key) : session.end >= ExpiryEdge(clock) => session \in store[key]
@@ -285,15 +288,15 @@ ClockIsLargest ==
     /\ largest = Maximum({0} \cup Timestamps(accepted \cup dropped))
     /\ Clock = "stream_time" => clock = largest
 
-(* Where sessions are emitted when they close, each is emitted once, and never taken back.                             *)
+(* If sessions are emitted when they close, each session is emitted once, and never retracted.                         *)
 EmittedOnce ==
     Emit = "close" => emissions = Cardinality(UNION {{<<key, session>> : session \in emitted[key]} : key \in Keys})
 
-(* A closed session that was emitted stays as it is.                                                                   *)
+(* An emitted closed session never changes.                                                                            *)
 ClosedIsFinal ==
     [][\A key \in Keys : \A session \in emitted[key] : ~IsOpen(session) => session \in emitted'[key]]_vars
 
-(* A record is dropped if it is late, and taken if not.                                                                *)
+(* Exactly the late records are dropped.                                                                               *)
 LateIsDropped ==
     [][/\ \A record \in dropped' \ dropped : IsLate(record)
        /\ \A record \in accepted' \ accepted : ~IsLate(record)]_vars

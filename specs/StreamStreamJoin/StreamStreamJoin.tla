@@ -1,63 +1,63 @@
 --------------------------- MODULE StreamStreamJoin ---------------------------
-(* The join of two streams: records of the same key, within time bounds, make one output a pair.                      *)
-(*                                                                                                                    *)
-(* Records of both streams arrive in any order. The join buffers those that a later record of the other stream may    *)
-(* still find, and forgets a row when the clock says that none can come any more: past its timestamp + reach + grace. *)
-(* The reach of a left row is After, of a right one Before. A record that comes later than that is late, and dropped. *)
-(*                                                                                                                    *)
-(* Source: join semantics, "KStream-KStream Join" and "Output of Join" (one output a pair, however many windows both  *)
-(* are in); Samza's window operator, "Stream-Stream Join" (the bounds). The same in Python is                         *)
-(* reference/stream_stream_join.py; its names are used here.                                                          *)
+(* The join of two streams: each pair of records with the same key and within the time bounds has one output.          *)
+(*                                                                                                                     *)
+(* Records of both streams arrive in any order. The join buffers rows that may still find a partner. It forgets a row  *)
+(* when the clock is past the row's timestamp + reach + grace. The reach of a left row is After, and of a right row    *)
+(* Before. A record that arrives after this time is late, and dropped.                                                 *)
+(*                                                                                                                     *)
+(* Source: join semantics, "KStream-KStream Join" and "Output of Join" (one output per pair, even if several windows   *)
+(* contain the pair); Samza's window operator, "Stream-Stream Join" (the bounds). The join in Python is                *)
+(* reference/stream_stream_join.py, which uses the same names.                                                         *)
 EXTENDS Naturals, Sequences, FiniteSets, TLC
 
 CONSTANTS
-    Keys,         \* the keys, which are numbers: rows that close together are emitted in their order
+    Keys,         \* the keys, numbers that define the order of rows that close together
     MaxTimestamp, \* timestamps are 0..MaxTimestamp
-    Records,      \* how many records arrive, on either input
-    Heartbeats,   \* how many heartbeats come, which move the clock and are nothing else
-    Cuts,         \* how many micro-batches end, which moves the batch clock
-    Clock,        \* "stream_time": the largest timestamp so far; "batch": the largest of the batches that have ended
+    Records,      \* the number of records, on either input
+    Heartbeats,   \* the number of heartbeats, which only move the clock
+    Cuts,         \* the number of cuts between micro-batches, which move the batch clock
+    Clock,        \* "stream_time": the largest timestamp so far; "batch": the largest timestamp of completed batches
     Join,         \* "inner", "left" or "outer"
-    Before,       \* how far before a left record its partners may lie, inclusive
-    After,        \* how far after it, inclusive
-    Grace,        \* how much longer than its reach a row can be found
-    Emit,         \* when a row without partner is emitted: at "arrival" (left alone drives), "eager" or on "close"
+    Before,       \* the time before a left record within which its partners lie, inclusive
+    After,        \* the time after a left record within which its partners lie, inclusive
+    Grace,        \* the time for which a row can be found after its reach
+    Emit,         \* when a row without a partner is emitted: at "arrival" (only left records emit), "eager" or on "close"
     Mutant,       \* "none", or the mutation; see Mutants
     None          \* no row, no key
 
 Mutants == {
     "none",
-    "pair for every window", \* a pair is emitted for each of the hopping windows that both are in
+    "pair for every window", \* a pair is emitted for each hopping window that contains both records
     "bound exclusive",       \* a partner exactly Before earlier is not joined
-    "bounds swapped",        \* Before is taken for After, and After for Before
-    "expires early",         \* a row is forgotten 1 ms before it ought to be
-    "closes without grace",  \* KAFKA-19536: a row is emitted unmatched once it is out of reach, though grace is left
+    "bounds swapped",        \* Before and After are swapped
+    "expires early",         \* a row is forgotten 1 ms too early
+    "closes without grace",  \* KAFKA-19536: a row is emitted without a partner after its reach, although its grace isn't over
     "match forgotten",       \* SPARK-26154: a row counts as matched only while its partner is in the buffer
     "late records join",     \* KAFKA-16123: late records are not dropped
-    "clock of each input",   \* each input has a clock of its own
-    "clock goes back",       \* the clock says the timestamp of the last record, though there was a larger one
-    "left rows kept",        \* where the left record alone drives, left rows are buffered, too
-    "null in any case",      \* a record is emitted without partner when it comes, whether it has one or not
-    "null again on close",   \* a row that was emitted without partner at once is emitted so again when it closes
-    "right closes silently"} \* of the rows that close, only left ones are emitted
+    "clock of each input",   \* each input has its own clock
+    "clock goes back",       \* the clock is the timestamp of the last record, even after a larger timestamp
+    "left rows kept",        \* left rows are buffered even if only left records emit results
+    "null in any case",      \* a record is emitted without a partner at its arrival, even if it has a partner
+    "null again on close",   \* a row that was emitted without a partner at once is emitted again when it closes
+    "right closes silently"} \* only left rows are emitted when they close
 
 ASSUME Join \in {"inner", "left", "outer"} /\ Emit \in {"arrival", "eager", "close"}
-ASSUME ~(Join = "outer" /\ Emit = "arrival")  \* both sides drive an outer join
+ASSUME ~(Join = "outer" /\ Emit = "arrival")  \* in an outer join records of both inputs emit results
 ASSUME Clock \in {"stream_time", "batch"} /\ (Cuts = 0 \/ Clock = "batch") /\ Mutant \in Mutants
 ASSUME Keys \subseteq Nat /\ {MaxTimestamp, Records, Heartbeats, Cuts, Before, After, Grace} \subseteq Nat
 
 VARIABLES
-    arrived, \* all that came, in order: records, heartbeats and cuts, and what the clock said then. A record is called
-             \* by its place among them
+    arrived, \* all arrivals in order: records, heartbeats and cuts, each with the time of the clock. A record is
+             \* identified by its index among the arrivals
     seen,    \* the largest timestamp of each input
-    clock,   \* what the clock says
-    buffer,  \* of each input the rows that may still be found, in the order in which they came
-    emitted  \* all that was emitted, in order: a left and a right record, or None where there is none
+    clock,   \* the time of the clock
+    buffer,  \* for each input the rows that may still find a partner, in the order of arrival
+    emitted  \* all outputs in order: a left and a right record, or None for a missing record
 
 vars == <<arrived, seen, clock, buffer, emitted>>
 
 -----------------------------------------------------------------------------
-(* What the declaration says, and what rows and outputs are.                                                          *)
+(* Definitions of the declaration, rows and outputs.                                                                   *)
 
 Inputs == {"left", "right"}
 Timestamps == 0..MaxTimestamp
@@ -66,14 +66,14 @@ Larger(one, other) == IF one > other THEN one ELSE other
 
 Reach(input) == IF input = "left" THEN After ELSE Before
 
-(* Whether a row of that input and timestamp can still find a partner when the clock says `now`.                      *)
+(* Whether a row with this input and timestamp can still find a partner at the time `now` of the clock.                *)
 IsOpen(input, timestamp, now) == timestamp + Reach(input) + Grace >= now
 
 (* Whether a left and a right timestamp lie within the bounds.                                                        *)
 Within(left, right) == left <= right + Before /\ right <= left + After
 
-(* Whether a right record is answered when it arrives, rather than just kept for left ones. Only then are left rows   *)
-(* found.                                                                                                             *)
+(* Whether a right record emits results at its arrival, rather than only being stored for left records. Only then can  *)
+(* left rows be found.                                                                                                 *)
 RightDrives == ~(Join = "left" /\ Emit = "arrival")
 IsFound(input) == input = "right" \/ RightDrives
 
@@ -86,7 +86,7 @@ PairOf(input, number, other) == IF input = "left" THEN Pair(number, other) ELSE 
 Alone(input, number) == PairOf(input, number, None)
 
 -----------------------------------------------------------------------------
-(* What the join does, mutations included.                                                                            *)
+(* The actions of the join, mutations included.                                                                        *)
 
 IsLate(input, timestamp, now) == Mutant # "late records join" /\ ~IsOpen(input, timestamp, now)
 
@@ -115,14 +115,14 @@ EmittedOnClose(input) ==
     /\ Emit = "close" \/ Mutant = "null again on close"
     /\ input = "left" \/ Mutant # "right closes silently"
 
-(* Rows that close together are emitted by timestamp, right before left, then by key, then as they came.              *)
+(* Rows that close together are emitted by timestamp, right before left, then by key, then in the order of arrival.    *)
 ClosesBefore(one, other) ==
     CASE one.row.timestamp # other.row.timestamp -> one.row.timestamp < other.row.timestamp
       [] one.input # other.input -> one.input = "right"
       [] one.row.key # other.row.key -> one.row.key < other.row.key
       [] OTHER -> one.row.number < other.row.number
 
-(* What closes when the clock of each input comes to `now`, and what the buffer holds then.                           *)
+(* The rows that close when the clock of each input reaches `now`, and the buffer afterwards.                          *)
 Closed(now) ==
     LET unmatched(input) ==
             LET closes(row) == IsExpired(input, row, now[input]) /\ ~HasMatched(input, row)
@@ -138,7 +138,8 @@ Kept(now) ==
         LET keeps(row) == ~IsExpired(input, row, now[input])
         IN  SelectSeq(buffer[input], keeps)]
 
-(* How often a pair is emitted: once. The mutant counts the windows [start, start + After] that both are in.          *)
+(* The number of outputs of a pair, which is 1. The mutant counts the windows [start, start + After] that contain      *)
+(* both.                                                                                                               *)
 Times(timestamp, other) ==
     IF Mutant = "pair for every window"
     THEN Cardinality({start \in 0..MaxTimestamp :
@@ -151,23 +152,24 @@ Pairs(input, number, timestamp, partners) ==
     ELSE [time \in 1..Times(timestamp, Head(partners).timestamp) |-> PairOf(input, number, Head(partners).number)]
             \o Pairs(input, number, timestamp, Tail(partners))
 
-(* What the clock says once the inputs have seen what `sees` says, the last of it at `timestamp`.                     *)
+(* The time of the clock after the largest timestamps of the inputs are `sees`, with the last record at `timestamp`.   *)
 Moved(sees, timestamp) ==
     CASE Clock = "batch" -> clock
       [] Mutant = "clock goes back" -> timestamp
       [] OTHER -> Larger(sees["left"], sees["right"])
 
-(* What it says to each input: the same, but for a mutant.                                                            *)
+(* The time of each input's clock: the same for both inputs, except in a mutant.                                       *)
 ClockOfEach(sees, timestamp) ==
     [input \in Inputs |-> IF Mutant = "clock of each input" THEN sees[input] ELSE Moved(sees, timestamp)]
 
-(* How many of the arrivals came on one of these inputs.                                                              *)
+(* The number of arrivals on these inputs.                                                                             *)
 Count(inputs) == Cardinality({number \in 1..Len(arrived) : arrived[number].input \in inputs})
 
 Came(input, key, timestamp) ==
     arrived' = Append(arrived, [input |-> input, key |-> key, timestamp |-> timestamp, now |-> clock'])
 
-(* A record arrives. First all is emitted that the clock has closed, then its pairs, or that it has none.             *)
+(* A record arrives. The join first emits the rows that the clock closes, then the record's pairs or its output        *)
+(* without a partner.                                                                                                  *)
 Arrive(input, key, timestamp) ==
     LET number == Len(arrived) + 1
         sees == [seen EXCEPT ![input] = Larger(@, timestamp)]
@@ -208,7 +210,7 @@ Heartbeat(timestamp) ==
         /\ emitted' = emitted \o Closed(now)
         /\ buffer' = Kept(now)
 
-(* A micro-batch ends, and the batch clock moves to the largest timestamp of all that have ended.                     *)
+(* A micro-batch ends, and the batch clock moves to the largest timestamp of all completed batches.                    *)
 Cut ==
     LET now == [input \in Inputs |-> Larger(seen["left"], seen["right"])]
     IN  /\ Count({"cut"}) < Cuts
@@ -227,7 +229,7 @@ Init ==
     /\ buffer = [input \in Inputs |-> <<>>]
     /\ emitted = <<>>
 
-(* All has come. So that any other state without a next one is a deadlock.                                            *)
+(* All records, heartbeats and cuts have arrived. Any other state without a successor is a deadlock.                   *)
 Finished ==
     /\ Count(Inputs) = Records /\ Count({"heartbeat"}) = Heartbeats /\ Count({"cut"}) = Cuts
     /\ UNCHANGED vars
@@ -241,14 +243,14 @@ Next ==
 Spec == Init /\ [][Next]_vars
 
 -----------------------------------------------------------------------------
-(* What ought to be emitted, by what arrived alone.                                                                   *)
+(* The right output, computed from the arrivals alone.                                                                 *)
 
 Numbers(input) == {number \in 1..Len(arrived) : arrived[number].input = input}
 AllNumbers == Numbers("left") \cup Numbers("right")
 IsOpenAt(number, now) == IsOpen(arrived[number].input, arrived[number].timestamp, now)
 Taken == {number \in AllNumbers : IsOpenAt(number, arrived[number].now)}
 
-(* All pairs of the same key within the bounds, whatever the clock said.                                              *)
+(* All pairs with the same key within the bounds, at any time of the clock.                                            *)
 PairsByBounds ==
     {pair \in [left : Numbers("left"), right : Numbers("right")] :
         /\ arrived[pair.left].key = arrived[pair.right].key
@@ -257,7 +259,7 @@ PairsByBounds ==
 Earlier(pair) == IF pair.left < pair.right THEN pair.left ELSE pair.right
 Later(pair) == Larger(pair.left, pair.right)
 
-(* Of these the ones that a record finds: neither was late, and the earlier was open yet when the later came.         *)
+(* The pairs that the join finds: neither record was late, and the earlier record was still open at the later arrival. *)
 PairsFound ==
     {pair \in PairsByBounds :
         /\ pair.left \in Taken /\ pair.right \in Taken
@@ -268,7 +270,7 @@ IsPair(output) == output.left # None /\ output.right # None
 EmittedPairs == {output \in {emitted[place] : place \in 1..Len(emitted)} : IsPair(output)}
 IsEmittedAlone(number) == \E place \in 1..Len(emitted) : emitted[place] = Alone(arrived[number].input, number)
 
-(* Whether a record that is yet to come could find that one: there is a timestamp with which it would.                *)
+(* Whether some future record, with some timestamp, could find this record.                                            *)
 MayBeFound(number) ==
     LET row == arrived[number]
         others == 0..(MaxTimestamp + Before + After)
@@ -278,13 +280,13 @@ MayBeFound(number) ==
             /\ IsOpenAt(number, now(other))
             /\ IsOpen(Other(row.input), other, now(other))
 
-(* No record came more than Grace behind the clock.                                                                   *)
+(* No record arrived more than Grace behind the clock.                                                                 *)
 AllInTime == \A number \in AllNumbers : arrived[number].timestamp + Grace >= arrived[number].now
 
 -----------------------------------------------------------------------------
-(* What ought to hold.                                                                                                *)
+(* The properties.                                                                                                     *)
 
-(* Every variable holds what it is meant to hold.                                                                     *)
+(* Every variable has the right type.                                                                                  *)
 Types ==
     /\ \A number \in 1..Len(arrived) :
         /\ arrived[number].input \in Inputs \cup {"heartbeat", "cut"}
@@ -300,60 +302,61 @@ Types ==
         /\ emitted[place].right = None \/ emitted[place].right \in Numbers("right")
         /\ emitted[place].left # None \/ emitted[place].right # None
 
-(* The clock says the largest timestamp so far; the batch clock that of the batches that have ended.                  *)
+(* The clock is the largest timestamp so far; the batch clock is the largest of the completed batches.                 *)
 ClockIsLargest ==
     LET cuts == {place \in 1..Len(arrived) : arrived[place].input = "cut"}
         last == CHOOSE place \in cuts \cup {0} : \A other \in cuts : place >= other
         timestamps == {arrived[place].timestamp : place \in 1..(IF Clock = "batch" THEN last ELSE Len(arrived))}
     IN  clock \in timestamps \cup {0} /\ \A timestamp \in timestamps : timestamp <= clock
 
-(* A pair is emitted once, however many windows both are in.                                                          *)
+(* A pair is emitted once, even if its records share several windows.                                                  *)
 OneOutputAPair ==
     \A place, other \in 1..Len(emitted) : place # other /\ IsPair(emitted[place]) => emitted[place] # emitted[other]
 
-(* Pairs have one key, and lie within the bounds.                                                                     *)
+(* The records of a pair have the same key, and lie within the bounds.                                                 *)
 PairsWithinBounds == EmittedPairs \subseteq PairsByBounds
 
-(* No late record is joined, nor one that had expired when its partner came.                                          *)
+(* No record is joined that is late, or had expired when its partner arrived.                                          *)
 NoPairTooLate == \A pair \in EmittedPairs \cap PairsByBounds : pair \in PairsFound
 
-(* Every pair is emitted in which neither came late and the earlier had not expired.                                  *)
+(* Every pair is emitted in which no record was late and the earlier record had not expired.                           *)
 NoPairMissed == PairsFound \subseteq EmittedPairs
 
-(* If no record comes more than Grace behind the clock, the pairs emitted are exactly the join by the bounds.         *)
+(* If no record arrives more than Grace behind the clock, the emitted pairs are exactly the join by the bounds.        *)
 InTimeIsJoined == AllInTime /\ RightDrives => EmittedPairs = PairsByBounds
 
-(* If no record is dropped as late, the pairs emitted are exactly the join by the bounds. It does not hold: a record  *)
-(* may be in time by its own timestamp, and its partner have expired.                                                 *)
+(* If no record is dropped as late, the emitted pairs are exactly the join by the bounds. This property fails, because *)
+(* a partner of a record that isn't late may have expired.                                                             *)
 NotLateIsJoined == Taken = AllNumbers /\ RightDrives => EmittedPairs = PairsByBounds
 
-(* A row is emitted without partner at most once, and only of an input that emits such rows.                          *)
+(* A row is emitted without a partner at most once, and only on an input that emits such rows.                         *)
 AloneOnce ==
     /\ \A place, other \in 1..Len(emitted) : place # other => emitted[place] # emitted[other] \/ IsPair(emitted[place])
     /\ \A number \in AllNumbers : IsEmittedAlone(number) => number \in Taken /\ EmitsUnmatched(arrived[number].input)
 
-(* Unless nulls are eager, no row is emitted both without partner and with one.                                       *)
+(* Unless Emit is "eager", no row is emitted both with and without a partner.                                          *)
 NeverBoth == Emit # "eager" => \A number \in AllNumbers : ~(IsEmittedAlone(number) /\
     \E pair \in EmittedPairs : number \in {pair.left, pair.right})
 
-(* On close: no row is emitted without partner while one can come.                                                    *)
+(* If Emit is "close", no row is emitted without a partner while a partner can arrive.                                 *)
 AloneNotTooEarly == Emit = "close" => \A number \in AllNumbers : IsEmittedAlone(number) => ~IsOpenAt(number, clock)
 
-(* On close: a row is emitted without partner as soon as none can come, if it never found one.                        *)
+(* If Emit is "close", a row that found no partner is emitted as soon as no partner can arrive.                        *)
 ClosedAreEmitted ==
     Emit = "close" =>
         LET paired == UNION {{pair.left, pair.right} : pair \in PairsFound}
         IN  \A number \in Taken \ paired :
                 EmitsUnmatched(arrived[number].input) /\ ~IsOpenAt(number, clock) => IsEmittedAlone(number)
 
-(* Eager or at arrival: a row is emitted without partner at once, exactly if it finds none that came before it.       *)
+(* If Emit is "eager" or "arrival", a row is emitted without a partner at its arrival exactly if no earlier record is  *)
+(* its partner.                                                                                                        *)
 AloneAtOnce ==
     Emit # "close" =>
         LET finders == {Later(pair) : pair \in PairsFound}
         IN  \A number \in Taken :
                 IsEmittedAlone(number) <=> (EmitsUnmatched(arrived[number].input) /\ number \notin finders)
 
-(* The buffer holds exactly the records that one yet to come may find; so it is bounded by the clock.                 *)
+(* The buffer contains exactly the records that a future record may find, so the clock bounds the buffer.              *)
 BufferIsWhatMayBeFound ==
     \A input \in Inputs :
         {buffer[input][place].number : place \in 1..Len(buffer[input])} =

@@ -1,49 +1,48 @@
 ---------------------------- MODULE TableTableJoin ----------------------------
-(* The join of two tables by the same key, kept up to date by changes of either.                                      *)
-(*                                                                                                                    *)
-(* Changes of each table wait in a queue. Changes of one queue keep their order; the two queues overtake each other   *)
-(* freely. The join takes them one at a time, keeps both tables, and emits what the joined row of the key is now.     *)
-(*                                                                                                                    *)
-(* The law: let T be a changelog and f(T) the table that it folds to. Then join(f(T1), f(T2)) =                       *)
-(* f(join(T1, T2)), for inner, left and outer joins. "Thus, in this sense, table-table joins are eventually           *)
-(* consistent."                                                                                                       *)
-(*                                                                                                                    *)
-(* Source: join semantics, "KTable-KTable Join"; docs/facts.md for what is emitted when nothing                       *)
-(* changes. The same in Python is reference/table_table_join.py; its names are used here. Timestamps are left out:    *)
-(* whatever they say, the change that comes last stands.                                                              *)
+(* The join of two tables by the same key, which changes of either table update.                                       *)
+(*                                                                                                                     *)
+(* Changes of each table wait in a queue. Changes of one table keep their order, and may overtake changes of the other *)
+(* table. The join processes one change at a time, stores both tables, and emits the current joined row of the key.    *)
+(*                                                                                                                     *)
+(* The law: let T be a changelog and f(T) the table that it folds to. Then join(f(T1), f(T2)) = f(join(T1, T2)), for   *)
+(* inner, left and outer joins. "Thus, in this sense, table-table joins are eventually consistent."                    *)
+(*                                                                                                                     *)
+(* Source: join semantics, "KTable-KTable Join"; docs/facts.md for the output of changes without effect. The join in   *)
+(* Python is reference/table_table_join.py, which uses the same names. The module has no timestamps, because the last  *)
+(* arrival wins regardless of its timestamp.                                                                           *)
 EXTENDS Naturals, Sequences, FiniteSets, TLC
 
 CONSTANTS
     Keys,       \* the keys of both tables
-    Changes,    \* how many changes of each table there may be
+    Changes,    \* the largest number of changes of each table
     Join,       \* "inner", "left" or "outer"
-    Tombstones, \* "again": a tombstone is emitted again where nothing is shown, as Kafka Streams does; "once": it isn't
+    Tombstones, \* "again": a tombstone is emitted even without a result, as in Kafka Streams; "once": only with a result
     Mutant,     \* "none", or the mutation; see Mutants
     None        \* no row
 
 Mutants == {
     "none",
     "left tombstone ignored", \* a tombstone of the left table deletes nothing
-    "right silent",           \* the left join is driven by the left table alone, like that of a stream and a table
-    "stale other side",       \* a change is joined with the other row as it was before its last change
-    "null shown",             \* an inner join shows a row without partner, with null
-    "tombstone for nothing",  \* a tombstone is emitted though neither table has or had a row
-    "changes overtake"}       \* any change of a queue may be taken
+    "right silent",           \* only changes of the left table update the left join, as in a stream-table join
+    "stale other side",       \* a change is joined with the other row before the last change of its table
+    "null shown",             \* an inner join emits a row without a partner, with null
+    "tombstone for nothing",  \* a tombstone is emitted although neither table has or had a row
+    "changes overtake"}       \* any change of a queue may be processed
 
 ASSUME Join \in {"inner", "left", "outer"} /\ Tombstones \in {"again", "once"} /\ Mutant \in Mutants
 ASSUME Changes \in Nat
 
 VARIABLES
-    log,    \* of each input all changes that were made, in order
-    queue,  \* of each input those that wait
-    tables, \* the tables as the join has them: of each input and key a value or None
-    result, \* the join as emitted so far: of each key a pair or None
-    emitted \* what the last change has emitted: nothing or one output
+    log,    \* for each input all changes so far, in order
+    queue,  \* for each input the waiting changes
+    tables, \* the join's tables: for each input and key a value or None
+    result, \* the emitted result so far: for each key a pair or None
+    emitted \* the output of the last change: nothing or one output
 
 vars == <<log, queue, tables, result, emitted>>
 
 -----------------------------------------------------------------------------
-(* What changes and outputs are. The n-th change of a table has the value n, or is a tombstone.                       *)
+(* Definitions of changes and outputs. The n-th change of a table has the value n, or is a tombstone.                  *)
 
 Inputs == {"left", "right"}
 Other(input) == IF input = "left" THEN "right" ELSE "left"
@@ -52,14 +51,14 @@ Change(key, value) == [key |-> key, value |-> value]
 Pair(left, right) == [left |-> left, right |-> right]
 PairOf(input, value, other) == IF input = "left" THEN Pair(value, other) ELSE Pair(other, value)
 
-(* What the join of two rows is, None where it isn't shown.                                                           *)
+(* The join of two rows, or None if the join has no result.                                                            *)
 Joined(pair) ==
     LET shown == CASE Join = "inner" -> pair.left # None /\ pair.right # None
                    [] Join = "left" -> pair.left # None
                    [] OTHER -> pair.left # None \/ pair.right # None
     IN  IF shown THEN pair ELSE None
 
-(* The table that the first `count` changes of an input fold to.                                                      *)
+(* The table that results from folding the first `count` changes of an input.                                          *)
 Folded(input, count) ==
     [key \in Keys |->
         LET places == {place \in 1..count : log[input][place].key = key}
@@ -68,13 +67,13 @@ Folded(input, count) ==
 
 JoinOf(left, right) == [key \in Keys |-> Joined(Pair(left[key], right[key]))]
 
-(* What the result ought to be, by the tables alone.                                                                  *)
+(* The right result, computed from the tables alone.                                                                   *)
 JoinOfSources == JoinOf(Folded("left", Len(log["left"])), Folded("right", Len(log["right"])))
 
 -----------------------------------------------------------------------------
-(* What the join does, mutations included.                                                                            *)
+(* The actions of the join, mutations included.                                                                        *)
 
-(* A table is changed where it is kept: a change is made, and waits.                                                  *)
+(* The owner of a table makes a change, which waits in the queue.                                                      *)
 Make(input) ==
     /\ Len(log[input]) < Changes
     /\ \E key \in Keys, value \in {Len(log[input]) + 1, None} :
@@ -83,29 +82,29 @@ Make(input) ==
     /\ emitted' = <<>>
     /\ UNCHANGED <<tables, result>>
 
-(* Whether anything is emitted of a change from `old` to `value`, where the other table has `other`.                  *)
+(* Whether a change from `old` to `value` has an output if the other table has `other`.                                *)
 IsEmitted(input, old, value, other) ==
     CASE Mutant = "right silent" /\ Join = "left" /\ input = "right" -> FALSE
       [] Mutant = "null shown" -> TRUE
       [] Join = "inner" \/ (Join = "left" /\ input = "right") -> other # None
       [] OTHER -> old # None \/ value # None \/ other # None \/ Mutant = "tombstone for nothing"
 
-(* What it is emitted as, None for a tombstone.                                                                       *)
+(* The emitted value, or None for a tombstone.                                                                         *)
 Output(input, value, other) ==
     IF Mutant = "null shown" /\ value # None THEN PairOf(input, value, other) ELSE Joined(PairOf(input, value, other))
 
-(* The row of the other table. The mutant looks where the last change of that table isn't yet.                        *)
+(* The row of the other table. The mutant uses the row before the last change of the other table.                      *)
 LookedUp(input, key) ==
     IF Mutant = "stale other side"
     THEN LET taken == Len(log[input]) - Len(queue[input])
          IN  Folded(input, IF taken > 0 THEN taken - 1 ELSE 0)[key]
     ELSE tables[input][key]
 
-(* Which of the waiting changes may be taken: the oldest.                                                             *)
+(* The waiting change that may be processed next: the oldest.                                                          *)
 Takeable(input) ==
     IF Mutant = "changes overtake" THEN 1..Len(queue[input]) ELSE {1} \cap 1..Len(queue[input])
 
-(* The join takes a change: the table holds it, and at most one output is emitted.                                    *)
+(* The join processes a change: it stores the change in the table, and emits at most one output.                       *)
 Take(input) ==
     \E place \in Takeable(input) :
         LET change == queue[input][place]
@@ -135,7 +134,7 @@ Init ==
 
 Drained == \A input \in Inputs : queue[input] = <<>>
 
-(* All changes are made and none waits. So that any other state without a next one is a deadlock.                     *)
+(* All changes are made and no change waits. Any other state without a successor is a deadlock.                        *)
 Finished ==
     /\ \A input \in Inputs : Len(log[input]) = Changes
     /\ Drained
@@ -146,20 +145,20 @@ Next ==
     \/ \E input \in Inputs : Make(input)
     \/ \E input \in Inputs : Take(input)
 
-(* Keys are alike, where they are model values.                                                                       *)
+(* Keys that are model values are symmetric.                                                                           *)
 Symmetry == Permutations(Keys)
 
 Spec == Init /\ [][Next]_vars
 
-(* Whatever waits is taken in the end.                                                                                *)
+(* Every waiting change is processed eventually.                                                                       *)
 FairSpec == Spec /\ \A input \in Inputs : WF_vars(Take(input))
 
 -----------------------------------------------------------------------------
-(* What ought to hold.                                                                                                *)
+(* The properties.                                                                                                     *)
 
 Values == 1..Changes
 
-(* Every variable holds what it is meant to hold.                                                                     *)
+(* Every variable has the right type.                                                                                  *)
 Types ==
     /\ \A input \in Inputs :
         /\ \A place \in 1..Len(log[input]) :
@@ -170,11 +169,11 @@ Types ==
         result[key] = None \/ (result[key].left \in Values \cup {None} /\ result[key].right \in Values \cup {None})
     /\ Len(emitted) \in {0, 1}
 
-(* The join has each table as it was after the changes that were taken.                                               *)
+(* The join's tables equal the folded changes so far.                                                                  *)
 TablesAreFolded ==
     \A input \in Inputs : tables[input] = Folded(input, Len(log[input]) - Len(queue[input]))
 
-(* Every result, those in between too, is the join of a prefix of each changelog.                                     *)
+(* Every result, also every intermediate result, is the join of a prefix of each changelog.                            *)
 ResultIsJoinOfPrefixes ==
     \E left \in 0..Len(log["left"]), right \in 0..Len(log["right"]) :
         result = JoinOf(Folded("left", left), Folded("right", right))
@@ -182,20 +181,21 @@ ResultIsJoinOfPrefixes ==
 (* When no change waits, the result is the join of the tables.                                                        *)
 DrainedIsJoined == Drained => result = JoinOfSources
 
-(* No row is shown that the join doesn't show: inner shows pairs, left shows left rows, outer those of either.        *)
+(* An inner join only shows pairs, a left join only left rows, and an outer join only rows of either table.            *)
 NothingElseShown == \A key \in Keys : result[key] # None => result[key] = Joined(result[key])
 
-(* A tombstone is emitted only where something was shown, or where one of the tables has a row.                       *)
+(* A tombstone is emitted only for a key with a result, or with a row in one of the tables.                            *)
 TombstoneHasReason ==
     [][\A place \in 1..Len(emitted') :
         LET key == emitted'[place].key
         IN  emitted'[place].row = None => result[key] # None \/ \E input \in Inputs : tables[input][key] # None]_vars
 
-(* A tombstone is emitted only where something was shown. It holds where Tombstones is "once", and for outer joins.   *)
+(* A tombstone is emitted only for a key with a result. This property holds for Tombstones = "once", and for outer     *)
+(* joins.                                                                                                              *)
 TombstoneOnlyWhereShown ==
     [][\A place \in 1..Len(emitted') : emitted'[place].row = None => result[emitted'[place].key] # None]_vars
 
-(* Once changes end, the result becomes the join, and stays it. It needs FairSpec, and no symmetry.                   *)
+(* After the last change, the result becomes the join, and stays so. This property needs FairSpec, and no symmetry.    *)
 Settles == <>[](result = JoinOfSources)
 
 =============================================================================
