@@ -89,7 +89,7 @@ def tree_of(root: int, among: dict[int, Process]) -> dict[int, str]:
 
 
 def peak_of(number: int) -> int:
-    """Return the largest resident memory (bytes) of a process so far; 0 if it has ended."""
+    """Return the largest resident memory (bytes) of a process so far, or 0 if the process has ended."""
     with contextlib.suppress(OSError):
         for line in (PROC / str(number) / "status").read_text().splitlines():
             if line.startswith("VmHWM:"):

@@ -145,7 +145,7 @@ def _alike(path: Sequence[_Reached], steps: Sequence[Step]) -> int:
 
 
 def history_of(trace: Trace, constants: ModelConstants, module: str) -> History:
-    """Return a behaviour as a history whose lines are its actions; `History.to_text` converts it to a file.
+    """Return a behaviour as a history whose lines are its actions; `History.to_text` returns the text of its file.
 
     The timestamp of a change is its number, in ms.
 

@@ -140,7 +140,7 @@ def readable_steps(
 
     Args:
         trace: The behaviour.
-        text: The text of its module.
+        text: The text of the behaviour's module.
         write: A function that writes a value; TLA+ by default.
     """
     steps = []
@@ -171,7 +171,7 @@ def called(
     Args:
         step: The step.
         found: Its changes.
-        text: The text of its module.
+        text: The text of the behaviour's module.
         write: A function that writes a value; TLA+ by default.
     """
     write = write or written

@@ -393,7 +393,7 @@ class _Part:
         kind = _KIND_OF[str(strayed["action"])]
         key = self._key(strayed["route"] if kind == "right" else strayed["key"])
         if kind in ("left", "right"):
-            # A table's change is the trace's next change of that table.
+            # A step's change of a table is the trace's next change of this table.
             name = strayed["route"] if kind == "right" else strayed["key"]
             step = self.logs[kind, name][state["at"][kind][name]]
         else:

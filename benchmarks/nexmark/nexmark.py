@@ -175,7 +175,7 @@ def query_figures(query: str, found: Mapping[str, Through], batches: int) -> lis
     Args:
         query: Its name.
         found: The results of each form.
-        batches: The number of batches of the records.
+        batches: The number of batches in which the records arrive.
     """
     figures, rates = [], {}
     for form, (records, runs, rows) in found.items():

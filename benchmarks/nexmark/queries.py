@@ -55,7 +55,7 @@ class Query:
 
 
 def _best(name: str, better: Callable[[Any, Any], bool]) -> Aggregate:
-    """Return the aggregate that is the best of its values: the first, until a better value arrives."""
+    """Return an aggregate that keeps the best value, which only a better value replaces."""
     from streamproof.reference.definitions.aggregates import reduce
 
     return reduce(lambda one, two: two if better(two, one) else one, name)
@@ -71,7 +71,7 @@ def _is_later(two: Any, one: Any) -> bool:
 
 
 def _highest_bids() -> Aggregate:
-    """Return the aggregate of the bids with the highest price: several if prices are equal."""
+    """Return an aggregate that keeps the bids with the highest price: several bids if prices are equal."""
     from streamproof.reference.definitions.aggregates import Aggregate
 
     def merged(key: Any, one: list[Any], two: list[Any]) -> list[Any]:
@@ -83,7 +83,7 @@ def _highest_bids() -> Aggregate:
 
 
 def _average() -> Aggregate:
-    """Return the aggregate of a table's sum and number of values."""
+    """Return an aggregate that keeps the sum and the number of a table's values."""
     from streamproof.reference.definitions.aggregates import Aggregate
 
     def moved(by: int) -> Callable[[Any, int, dict[str, int]], dict[str, int]]:
@@ -106,7 +106,7 @@ def _type_of(frame: DataFrame, column: Column) -> Any:
 
 
 def _valid_bids(inputs: Frames, auction: Column, bid: Column) -> DataFrame:
-    """Join auctions with the bids that arrived while they were open."""
+    """Join auctions with the bids that arrived while the auction was open."""
     from pyspark.sql import functions as F
     from streamproof.spark_impl.inputs import stream
     from streamproof.spark_impl.stream_stream_join import stream_stream_join

@@ -165,7 +165,7 @@ def flights_and_their_tables(first: int | None = None) -> Data:
         (quarters[2], "planes", planes, False),
         (quarters[3], "planes", retired, True),
     ]
-    # For equal numbers of flights, the right sides come first.
+    # At the same position, right rows precede flights.
     parts.sort(key=lambda part: (part[0], part[1] == "flights"))
     changes: dict[str, list[pa.Table]] = {}
     order = 0

@@ -247,7 +247,7 @@ def streaming_session(settings: Mapping[str, str]) -> SparkSession:
     from streamproof.properties.witnesses.spark.session import spark_session
 
     session = spark_session(settings={"spark.driver.extraJavaOptions": "-XX:+UseParallelGC", **settings})
-    with_plain_hadoop(session)  # the same as at ce10c6f, and in a user's session
+    with_plain_hadoop(session)  # the same settings as at commit ce10c6f, and as in a user's session
     return session
 
 

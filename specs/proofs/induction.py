@@ -1,4 +1,4 @@
-"""A proof by induction: the invariant holds initially, each action preserves it, and it implies the properties."""
+"""Proofs by induction: an invariant holds initially, each action preserves it, and it implies the properties."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Way(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """The claim of a condition: a part holds initially, an action preserves it, or the invariant implies a property.
+    """The claim of a condition: a part holds initially, an action preserves a part, or the invariant implies a
+    property.
 
     Attributes:
         part: The part of the invariant, or the property.
@@ -138,13 +139,13 @@ class Induction:
         return Condition(claim, self.known, self.before, tuple(ways))
 
     def _kept(self, formula: TlaExpression, after: Mapping[str, Any]) -> Formula:
-        """Return the formula that a part of the invariant holds after an action; trivial for unchanged variables."""
+        """Return the formula *this part holds after the action*, which is True if its variables don't change."""
         if all(after[name] is self.before[name] for name in self._variables(formula)):
             return True
         return self._truth(formula, after)
 
     def _variables(self, formula: TlaExpression) -> frozenset[str]:
-        """Return the variables of a formula, including its definitions' variables."""
+        """Return the variables of a formula, including the variables of its definitions."""
         if formula not in self._mentioned:
             self._mentioned[formula] = frozenset(self._each_variable(formula, set()))
         return self._mentioned[formula]
@@ -166,7 +167,7 @@ class Induction:
         return self.interpreter.truth(formula, Frame(self.before, after))
 
     def _primed(self, formula: TlaExpression) -> TlaExpression:
-        """Return a state formula about the next state: `x = e` then assigns the variable's first value."""
+        """Return a state formula with primed variables, in which `x = e` assigns the variable its first value."""
         if not isinstance(formula, Apply):
             return formula
         if formula.kind == "defined" and not formula.operands:

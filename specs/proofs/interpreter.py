@@ -57,7 +57,7 @@ ACTION_LEVEL = 2
 
 
 class Closure(NamedTuple):
-    """An operator that is an argument of another operator, with the frame of the call."""
+    """An operator that is passed as an argument, with the frame in which it was passed."""
 
     operator: Apply
     frame: Frame
@@ -65,11 +65,11 @@ class Closure(NamedTuple):
 
 @dataclass(frozen=True)
 class Frame:
-    """The meaning of names at a place in a module.
+    """The values of names in a scope of a module.
 
     Attributes:
         state: The values of the variables.
-        after: The known values of the primed variables; The value is None outside of actions.
+        after: The known values of the primed variables, or None outside of actions.
         parameters: The values of parameters, by identity.
         at: The value of `@`.
         known: The values of definitions without parameters that were already evaluated.
@@ -82,7 +82,7 @@ class Frame:
     known: dict[str, Any] = field(default_factory=dict)
 
     def having(self, parameters: Mapping[str, Any]) -> Frame:
-        """Return the frame with additional parameters."""
+        """Return a copy of the frame with additional parameters."""
         return replace(self, parameters={**self.parameters, **parameters}, known={})
 
 
@@ -192,7 +192,7 @@ class Interpreter:
         return self.value(definition.body, closure.frame.having(dict(zip(definition.parameters, given, strict=True))))
 
     def _called_with(self, operator: TlaExpression, frame: Frame, value: Any) -> Formula:
-        """Return the value of an operator argument of a standard operator for an element."""
+        """Call an operator that was passed as an argument, with one value."""
         closure = self._argument(operator, frame)
         if not isinstance(closure, Closure):
             raise Unsupported(f"{operator.location}: an operator is expected here")
@@ -215,7 +215,7 @@ class Interpreter:
     def _arms(
         self, expression: Apply, frame: Frame, condition: Formula
     ) -> Iterator[tuple[Formula, TlaExpression | None]]:
-        """Yield the arms of an IF or a CASE, each with its condition, or None if no arm applies."""
+        """Yield the branches of an IF or a CASE, each with its condition; None means that no branch applies."""
         for test, body in _tests(expression):
             holds = True if test is None else self.truth(test, frame)
             here = conjunction((condition, holds))
@@ -483,7 +483,7 @@ def _bound(bounds: tuple[Bound, ...]) -> Iterator[tuple[str, TlaExpression]]:
 
 
 def _tests(expression: Apply) -> Iterator[tuple[TlaExpression | None, TlaExpression]]:
-    """Yield the arms of an IF or a CASE in order, each with its test, or None for ELSE and OTHER."""
+    """Yield the branches of an IF or a CASE in order, each with its test, which is None for ELSE and OTHER."""
     if expression.operator == "$IfThenElse":
         test, body, other = expression.operands
         yield test, body

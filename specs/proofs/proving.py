@@ -87,7 +87,7 @@ class _Proof:
         self._whole = self._induction({name: Arbitrary(name) for name in entry.sets}, None)
 
     def checked(self) -> Iterator[CheckedCondition]:
-        """Check the conditions; if failure is expected, claims with a small counterexample come first."""
+        """Yield the checked conditions; in a proof that should fail, claims with a small counterexample come first."""
         if self._entry.result == "not proved":
             for longest in LONGEST:
                 for claim in self._whole.claims():
@@ -111,7 +111,7 @@ class _Proof:
         return CheckedCondition(str(claim), "proved", _since(start))
 
     def _counterexample(self, claim: Claim) -> Trace | None:
-        """Find a counterexample with queues as short as possible."""
+        """Search for a counterexample with queues as short as possible."""
         return next(filter(None, (self._small_of(longest).counterexample(claim) for longest in LONGEST)), None)
 
     def _induction(self, sets: Mapping[str, Any], longest: int | None) -> Induction:
@@ -166,7 +166,7 @@ class _Small:
 
 
 def _trace(condition: Condition, after: Mapping[str, Any] | None, model: Any, syntax: Syntax) -> Trace:
-    """Return the step of a counterexample, or the state alone if there is no step."""
+    """Return the step of a counterexample, or only the state for a property of states."""
     states = [("Initial", condition.before)] if condition.before else []
     if after is not None:
         states.append((condition.claim.action or "Initial", after))
@@ -178,7 +178,7 @@ def _trace(condition: Condition, after: Mapping[str, Any] | None, model: Any, sy
 
 
 def _known(value: Any, model: Any) -> TlaValue:
-    """Return the model's value for an arbitrary value."""
+    """Return the concrete value that z3's model gives an arbitrary value."""
     if is_term(value):
         value = model.eval(value, model_completion=True)
         return bool(z3().is_true(value)) if z3().is_bool(value) else int(value.as_long())

@@ -1,4 +1,4 @@
-"""Checks whether TLC reaches a state, such as the first state of a counterexample to induction, with few changes."""
+"""Checks whether TLC reaches a state with few changes, such as the first state of a counterexample to induction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks z3 about the conditions of a proof.
+"""Proves the conditions of a proof with z3.
 
 The solver checks each goal separately. The formulas have a form in which the solver finds the required instances: first
 by patterns in the terms, which is fast, then by models.
@@ -25,7 +25,7 @@ class Solver:
     """Proves conditions with z3."""
 
     def __init__(self, milliseconds: int) -> None:
-        """Spend at most this time (ms) on a goal."""
+        """Set the time limit (ms) of each goal."""
         self._milliseconds = milliseconds
         self._known: tuple[Formula, ...] | None = None
         self._solvers: dict[int, Any] = {}
@@ -92,7 +92,7 @@ def _introduced(goal: Formula) -> Iterator[tuple[list[Formula], Formula]]:
 
 
 def _conjuncts(truths: Iterable[Formula]) -> Iterator[Formula]:
-    """Return the formulas, with conjunctions split, each with its for-all in front."""
+    """Return the formulas with conjunctions split into separate formulas, each with its own for-all."""
     for truth in truths:
         if not is_term(truth):
             yield truth
@@ -102,7 +102,7 @@ def _conjuncts(truths: Iterable[Formula]) -> Iterator[Formula]:
 
 
 def _clauses(truth: Any) -> Iterator[tuple[list[Any], Any]]:
-    """Split a formula into several, each with its for-all variables."""
+    """Split a formula into several formulas, each with its for-all variables."""
     if not _has_quantifier(truth):
         yield [], truth
         return
@@ -118,7 +118,7 @@ def _clauses(truth: Any) -> Iterator[tuple[list[Any], Any]]:
         for part in inner.children():
             yield from _clauses(negation(part) if negated else part)
     elif (z3().is_and if negated else z3().is_or)(inner):
-        # A part with several operands stays unchanged.
+        # A conjunct with several operands stays unchanged.
         parts = [list(_clauses(negation(part) if negated else part)) for part in inner.children()]
         whole = [negation(part) if negated else part for part in inner.children()]
         chosen = [part[0] if len(part) == 1 else ([], same) for part, same in zip(parts, whole, strict=True)]
@@ -175,7 +175,7 @@ def _compared(truth: Formula, variable: Any) -> list[Any]:
 
 
 def _subterms(truth: Formula) -> Iterator[Any]:
-    """Return a term with all its parts, including parts of quantifiers, each once."""
+    """Return a term and all of its subterms, each once, including subterms of quantifiers."""
     seen: set[int] = set()
     waiting = [truth]
     while waiting:

@@ -1,6 +1,6 @@
-"""The leaves of values: booleans, numbers and elements of sets, each known or a term of z3.
+"""Booleans, numbers and set elements, each a known Python value or a term of z3.
 
-Known values are computed at once: without a term no function here needs z3, and a module is interpreted as by TLC.
+Functions here compute known values directly. Without a term they don't need z3, and evaluate a module as TLC does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def z3() -> Any:
     """Import z3.
 
     Raises:
-        MissingTool: It isn't installed.
+        MissingTool: z3 isn't installed.
     """
     return import_extra("z3", "proofs", "a proof")
 
@@ -32,12 +32,12 @@ def is_term(value: object) -> bool:
 
 
 def conjunction(truths: Iterable[Formula]) -> Formula:
-    """Join booleans by *and*."""
+    """Return the conjunction of known and symbolic booleans."""
     return _joined(truths, True)
 
 
 def disjunction(truths: Iterable[Formula]) -> Formula:
-    """Join booleans by *or*."""
+    """Return the disjunction of known and symbolic booleans."""
     return _joined(truths, False)
 
 
@@ -60,12 +60,12 @@ def negation(truth: Formula) -> Formula:
 
 
 def implication(condition: Formula, truth: Formula) -> Formula:
-    """Return the implication of a boolean by a condition."""
+    """Return the formula *condition implies truth*."""
     return disjunction((negation(condition), truth))
 
 
 def either(condition: Formula, one: Any, other: Any) -> Any:
-    """Choose between two leaves of the same sort."""
+    """Return the formula *if condition then one else other*, for two values of the same z3 sort."""
     if isinstance(condition, bool):
         return one if condition else other
     if one is other or (not is_term(one) and not is_term(other) and one == other):
@@ -76,7 +76,7 @@ def either(condition: Formula, one: Any, other: Any) -> Any:
 
 
 def equal_leaves(one: Any, other: Any) -> Formula:
-    """Return whether two leaves are equal; leaves of different kinds aren't."""
+    """Return the formula that two simple values are equal; values of different sorts never are."""
     if not is_term(one) and not is_term(other):
         return type(one) is type(other) and one == other
     if is_term(one) and is_term(other):
@@ -92,7 +92,7 @@ def equal_leaves(one: Any, other: Any) -> Formula:
 
 
 def literal(sort: Any, name: str) -> Any:
-    """Return the element of an arbitrary set that a module names by a string."""
+    """Return the z3 constant for a string of the module, as an element of an arbitrary set."""
     return z3().Const(f'"{name}"', sort)
 
 
@@ -101,13 +101,13 @@ _NUMBERS = itertools.count(1)
 
 
 def fresh(name: str) -> str:
-    """Return a name that no other term has."""
+    """Return a new unique name for a term."""
     return f"{name}!{next(_NUMBERS)}"
 
 
 @contextmanager
 def binding(variables: Sequence[Any]) -> Iterator[None]:
-    """Bind variables while a formula is built, because an undefined part of it may depend on them."""
+    """Record the quantified variables of a formula under construction, on which undefined parts may depend."""
     _BOUND.extend(variables)
     try:
         yield
@@ -116,12 +116,12 @@ def binding(variables: Sequence[Any]) -> Iterator[None]:
 
 
 def anything() -> Formula:
-    """Return an unknown truth value, for a formula whose value isn't defined."""
+    """Return an unknown truth value for a formula whose value is undefined."""
     return function_of(fresh("undefined"), list(_BOUND), z3().BoolSort())
 
 
 def function_of(name: str, arguments: Sequence[Any], sort: Any) -> Any:
-    """Return an arbitrary value of a sort, which depends on arguments."""
+    """Return an uninterpreted z3 function of the arguments, with values of a sort."""
     if not arguments:
         return z3().Const(name, sort)
     terms = [z3().IntVal(argument) if isinstance(argument, int) else argument for argument in arguments]

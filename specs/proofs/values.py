@@ -44,14 +44,14 @@ UNDEFINED = _Undefined()
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """A value with several cases, each with its condition. The conditions exclude each other, and exactly one holds."""
+    """A value with several cases, each with its condition, of which exactly one holds."""
 
     cases: tuple[tuple[Formula, Any], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Map:
-    """A function over an arbitrary set."""
+    """A TLA+ function whose domain is an arbitrary set."""
 
     domain: SetOf
     at: Callable[[Any], Any]
@@ -66,11 +66,11 @@ class Queue:
 
 
 class SetOf:
-    """A set whose elements aren't known one by one."""
+    """A set that isn't a list of known elements."""
 
 
 class Alternative(NamedTuple):
-    """An arbitrary element of a set: the condition of its membership, and its variables."""
+    """An arbitrary element of a set, with its membership condition and its variables."""
 
     condition: Formula
     value: Any
@@ -78,19 +78,19 @@ class Alternative(NamedTuple):
 
 
 Binder: TypeAlias = Callable[[Any], Any]
-"""Makes a variable of a sort."""
+"""A function that returns a new z3 variable of a sort."""
 
 
 @dataclass(frozen=True)
 class Elements(SetOf):
-    """A finite set: its elements, each with the condition of its membership."""
+    """A finite set: possible elements, each with its membership condition."""
 
     items: tuple[tuple[Formula, Any], ...]
 
 
 @dataclass(frozen=True)
 class Arbitrary(SetOf):
-    """An arbitrary set, not empty: a constant of a module without known properties."""
+    """A nonempty arbitrary set: a constant of the module, about which the proof assumes nothing else."""
 
     name: str
 
@@ -121,14 +121,14 @@ class Subset(SetOf):
 
 @dataclass(frozen=True)
 class Records(SetOf):
-    """The records whose fields are each in a set."""
+    """The set of records that have each field in a given set."""
 
     fields: tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True)
 class Functions(SetOf):
-    """The functions from a set to another."""
+    """The set of all functions from one set to another set."""
 
     domain: Any
     range: Any
@@ -136,25 +136,25 @@ class Functions(SetOf):
 
 @dataclass(frozen=True)
 class Sequences(SetOf):
-    """The sequences of elements of a set."""
+    """The set of all sequences whose elements are in a given set."""
 
     of: Any
 
 
 @dataclass(frozen=True)
 class Subsets(SetOf):
-    """The subsets of a set."""
+    """The set of all subsets of a given set."""
 
     of: Any
 
 
 def cases_of(value: Any) -> tuple[tuple[Formula, Any], ...]:
-    """Return the cases of a value; one case for a plain value."""
+    """Return the cases of a value; a plain value has one case, with the condition True."""
     return value.cases if isinstance(value, Cases) else ((True, value),)
 
 
 def merged(cases: Iterable[tuple[Formula, Any]]) -> Any:
-    """Return the value with several cases; cases of a kind become one value, whose parts depend on the condition."""
+    """Return a value with these cases; cases of the same type become one value whose parts depend on the conditions."""
     kinds: dict[Any, tuple[Formula, Any]] = {}
     for condition, value in cases:
         for inner, case in cases_of(value):
@@ -215,7 +215,7 @@ def _choose(condition: Formula, one: Any, other: Any) -> Any:
 
 
 def merged_pair(condition: Formula, one: Any, other: Any) -> Any:
-    """Return one value if a condition holds, else the other."""
+    """Return the value that is `one` if a condition holds, and `other` otherwise."""
     if condition is True:
         return one
     if condition is False:
@@ -224,7 +224,7 @@ def merged_pair(condition: Formula, one: Any, other: Any) -> Any:
 
 
 def lifted(operation: Callable[..., Any], *values: Any) -> Any:
-    """Apply an operation to each case of its operands."""
+    """Apply an operation to each combination of the operands' cases."""
     if not any(isinstance(value, Cases) for value in values):
         return UNDEFINED if any(value is UNDEFINED for value in values) else operation(*values)
     found = []
@@ -294,7 +294,7 @@ def _applied(function: Any, argument: Any) -> Any:
         case Map() | Queue():
             return function.at(argument)
         case tuple() if is_term(argument):
-            # An index beyond the sequence's end is undefined, which the last case represents.
+            # The last case is undefined, for an index beyond the end of the sequence.
             parts = [(equal(argument, place), part) for place, part in enumerate(function, 1)]
             rest = negation(disjunction(condition for condition, _ in parts))
             return merged([*parts, (rest, UNDEFINED)])
@@ -322,7 +322,7 @@ def domain_of(function: Any) -> Any:
 
 
 def changed(function: Any, path: Sequence[Any], change: Callable[[Any], Any]) -> Any:
-    """Return a function that differs from another only at a path of arguments."""
+    """Return a copy of a function with another value at a path of arguments, as EXCEPT does."""
     if not path:
         return change(function)
     key, rest = path[0], path[1:]
@@ -503,12 +503,12 @@ def alternatives(of: Any, bind: Binder) -> Iterator[Alternative]:
 
 
 def for_all(of: Any, holds: Callable[[Any], Formula]) -> Formula:
-    """Return the formula that a predicate holds for all elements of a set."""
+    """Return the formula *all elements of the set satisfy the predicate*."""
     return conjunction(_quantified(one, holds, implication) for one in alternatives(of, _variable))
 
 
 def exists(of: Any, holds: Callable[[Any], Formula]) -> Formula:
-    """Return the formula that a predicate holds for an element of a set."""
+    """Return the formula *some element of the set satisfies the predicate*."""
     return disjunction(_quantified(one, holds, _both) for one in alternatives(of, _variable))
 
 
@@ -531,15 +531,15 @@ def _quantified(
 
 
 def arbitrary(of: Any, name: str, longest: int | None = None, arguments: Sequence[Any] = ()) -> Any:
-    """Return an arbitrary value in the form of a set's elements, which depends on arguments.
+    """Return an arbitrary value with the type of a set's elements, which may depend on arguments.
 
-    The value has only the right form; the formula of its membership adds conditions such as bounds.
+    The value has only the right type. The membership formula adds further conditions, such as bounds.
 
     Args:
         of: The set.
-        name: The name of its terms.
+        name: The prefix of the names of the value's terms.
         longest: The largest length of a sequence, or None for any length.
-        arguments: The arguments on which it depends.
+        arguments: The arguments on which the value depends.
 
     Raises:
         Unsupported: The set's elements are sets.

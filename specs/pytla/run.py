@@ -58,7 +58,7 @@ def check(
         TlcError: The run failed; the subclass of `TlcError` tells the cause. The subclass `DeadlockReached` contains a
             result.
     """
-    # TLC 2.15 lacks -workers auto.
+    # TLC 2.15 has no option `-workers auto`.
     arguments = [
         "-workers",
         str(_processors() if workers == "auto" else workers),

@@ -170,7 +170,7 @@ def check_names(model: Model, configuration: Configuration, modules: Modules) ->
         ConfigurationFailed: A constant doesn't exist; the message names the most similar constant.
     """
     if not modules.complete:
-        return  # TLC reports the missing module
+        return  # a module is missing, which TLC reports
     constants = sorted(modules.constants)
     for name in model.constants:
         if name not in modules.constants:
@@ -245,7 +245,7 @@ def prepare(
     if max_distinct is not None:
         values.append(f'{BOUND} == TLCGet("distinct") <= {max_distinct}')
     names = [*(f"Pytla_{constant}" for constant in definitions), *([BOUND] if max_distinct is not None else [])]
-    # A named instance keeps the names in the modules Integers and TLC apart from a user's names.
+    # A named instance avoids clashes between names of the modules Integers and TLC and a user's names.
     root = [f"EXTENDS {model.module.stem}", *declared, f"Pytla == INSTANCE {VALUES}"]
     files[f"{ROOT}.tla"] = _module(ROOT, [*root, *(f"{defined} == Pytla!{defined}" for defined in names)])
     files[f"{VALUES}.tla"] = _module(VALUES, ["EXTENDS Integers, TLC", *declared, *values])

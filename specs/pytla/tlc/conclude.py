@@ -244,7 +244,7 @@ def _violated(
 
 
 def _property_at(case: RunFacts, message: TlcMessage) -> str | None:
-    """Return the name of a violated property that TLC reports by its location or not at all, or None if unclear."""
+    """Return the violated property that TLC doesn't name: the only property, or the property at TLC's location."""
     names = case.properties()
     if len(names) == 1:
         return names[0]
