@@ -32,7 +32,7 @@ class CatalogueModel:
         module: The file of the module.
         configuration: The file of the configuration.
         says: The description of the model, in one sentence.
-        mode: The mode of TLC: `exhaustive search`.
+        mode: The mode of TLC, which is `exhaustive search`.
         size: `small` models run in `make specs` and CI, and `large` models run at night.
         result: TLC's expected result.
         violated: The violated property, or None if the model passes or ends in a deadlock.
@@ -65,7 +65,7 @@ class CatalogueModel:
 
 @dataclass(frozen=True)
 class Specification:
-    """A module of the catalogue.
+    """A module of the catalogue, with its models.
 
     Attributes:
         name: The module's name.

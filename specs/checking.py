@@ -65,7 +65,7 @@ class ModelResult:
 
     @property
     def verdict(self) -> str:
-        """The result as text: `passes`, `violates QuietIsJoined`, `ends in a deadlock`."""
+        """The result as text, such as `passes`, `violates QuietIsJoined` or `ends in a deadlock`."""
         if self.passed:
             return "passes"
         return "ends in a deadlock" if self.result == "deadlock failure" else f"violates {self.violation}"
@@ -197,7 +197,7 @@ def own_model(
         deadlock: Whether a state without a successor is an error.
 
     Raises:
-        StreamproofError: A file is missing.
+        StreamproofError: The module or the configuration is missing.
     """
     chosen = configuration or module.with_suffix(".cfg")
     for path, remedy in ((module, "name a TLA+ module"), (chosen, "name one with --config")):

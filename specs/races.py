@@ -181,7 +181,7 @@ def interleavings(history: History, model: Callable[[Any, Any], Protocol] = Prot
     """Yield every history that the protocol allows for these changes in this order, up to the last message.
 
     Args:
-        history: The history; its deliveries are ignored.
+        history: The history, whose deliveries are ignored.
         model: A function from a definition and a clock to the protocol.
     """
     definition = operator_named(history.operator).declare(history.options)

@@ -98,7 +98,7 @@ def replay(traces: Iterable[Trace], constants: ModelConstants, module: str) -> R
 
     Args:
         traces: The behaviours, which are read one at a time, so millions are possible.
-        constants: All constants of their model.
+        constants: All constants of the behaviours' model.
         module: The module's name.
 
     Raises:
@@ -151,7 +151,7 @@ def history_of(trace: Trace, constants: ModelConstants, module: str) -> History:
 
     Args:
         trace: The behaviour.
-        constants: All constants of its model.
+        constants: All constants of the behaviour's model.
         module: The module's name.
 
     Raises:

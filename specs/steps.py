@@ -24,7 +24,7 @@ _COMMENTS_AT_THE_END = re.compile(r"(?:[ \t]*(?:\(\*(?:(?!\*\)).)*\*\)[ \t]*|\\\
 
 @dataclass(frozen=True)
 class ChangedVariable:
-    """A difference between two states.
+    """One difference between two states.
 
     Attributes:
         variable: The variable.
@@ -43,12 +43,12 @@ class ChangedVariable:
 
     @property
     def path(self) -> str:
-        """The path of the difference in TLA+: `responses["r1"]["l"]`."""
+        """The path of the difference in TLA+, such as `responses["r1"]["l"]`."""
         return self.variable + "".join(f"[{written(key)}]" for key in self.keys)
 
     @property
     def text(self) -> str:
-        """The difference in one line: `left["l"]: None → [version |-> 1]`; `+` for added, `-` for removed parts."""
+        """The difference in one line, such as `left["l"]: None → [version |-> 1]` or, with a removed part, `- 1`."""
         return f"{self.path}: {self.difference}"
 
     @property

@@ -68,7 +68,7 @@ _DEFAULTS = {"null_foreign_key": "ignore", "quiet": False}
 
 @dataclass(frozen=True)
 class TraceEvent:
-    """An event of a trace.
+    """One event of a trace.
 
     Attributes:
         line: The line of the event in the file, from 1.
@@ -200,7 +200,7 @@ def parse_trace(text: str, where: str = "trace") -> JoinTrace:
     """Read a trace.
 
     Args:
-        text: The text, JSON Lines.
+        text: The text of the trace, in JSON Lines.
         where: The name of the trace in messages.
 
     Raises:

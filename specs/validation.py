@@ -58,7 +58,7 @@ class Refusal:
         events: The number of events in the trace.
         after: The last explained step or input, or None if no event is explained.
         unexplained: The first unexplained event of each topic, in the order of lines.
-        possible: The possible next steps.
+        possible: The steps that the specification allows at the refused event.
     """
 
     event: TraceEvent | None

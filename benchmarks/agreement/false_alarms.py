@@ -105,7 +105,7 @@ class Count:
 
     @property
     def is_done(self) -> bool:
-        """Return whether enough histories were compared."""
+        """Return whether the benchmark has compared enough histories."""
         return self.histories >= self.wanted
 
     @property
@@ -129,7 +129,7 @@ class Count:
         )
 
     def figures(self) -> list[Figure]:
-        """Return the counts, and the time.
+        """Return the figures: the counts, and the time.
 
         Raises:
             StreamproofError: No history has output, so the benchmark compared nothing.

@@ -62,7 +62,7 @@ DRIVER = "driver"
 
 @dataclass(frozen=True)
 class Case:
-    """A Spark operator with one declaration.
+    """A case of the benchmark: a Spark operator with one declaration.
 
     Attributes:
         name: The name of the case in figures.

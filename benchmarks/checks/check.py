@@ -1,7 +1,7 @@
 """Measures the gate: Measures the CPU seconds, wall time, memory and first results of checks, and compares them with an
 earlier commit.
 
-CPU seconds count the whole process tree: Python, the JVM, its workers, and their child processes.
+CPU seconds count the whole process tree (Python, the JVM, its workers, and their child processes).
 """
 
 from __future__ import annotations

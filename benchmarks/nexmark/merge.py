@@ -51,7 +51,7 @@ class Tables(ABC):
 
     @abstractmethod
     def arriving(self, inputs: Frames) -> DataFrame:
-        """Return the stream whose batches are merged."""
+        """Return the stream whose batches the query merges."""
 
     @abstractmethod
     def merge_batch(self, rows: DataFrame, batch: int) -> None:
@@ -225,7 +225,7 @@ def through(
         form: The path of the tables: `DUCKDB` or `DELTA`.
         source: The events.
         result: The folder of the query's rows, which also contains the tables.
-        batches: The number of batches.
+        batches: The number of batches in which the events arrive.
         runs: How many runs.
     """
     sizes: list[list[int]] = []

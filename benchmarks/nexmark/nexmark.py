@@ -56,7 +56,7 @@ class Through(NamedTuple):
 
     Attributes:
         records: The number of records that the query reads.
-        runs: The measurements, run by run.
+        runs: The measurements of the form, run by run.
         compared: The comparison of the first run's rows with DuckDB's.
     """
 
@@ -80,7 +80,7 @@ def run(setting: Setting) -> list[Figure]:
     for query in queries:
         figures += query_figures(query, runs[query], setting.size(BATCHES, 3))
         of_fewer = query_figures(query, fewer.get(query, {}), setting.size(BATCHES, 3))
-        # The operators ran over these events too, only for the ratio.
+        # Only the ratio needs this run of the operators over fewer events.
         figures += [one for one in of_fewer if any(FORMS[form] in one.name for form in FEWER)]
     # Both forms of one query suffice to show that they run.
     at_rates = {query: _of_spark(query) for query in queries if query in AT_RATES[: setting.size(len(AT_RATES), 1)]}
@@ -174,7 +174,7 @@ def query_figures(query: str, found: Mapping[str, Through], batches: int) -> lis
 
     Args:
         query: Its name.
-        found: The results of each form.
+        found: The results of each form of the query.
         batches: The number of batches in which the records arrive.
     """
     figures, rates = [], {}

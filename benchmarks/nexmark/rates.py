@@ -3,7 +3,8 @@
 A file of events of every kind arrives every quarter of a second: it is renamed into the folder that the query reads.
 The query starts a micro-batch every second, or as soon as the previous one is done, with all existing files. An event's
 latency lasts from its file's arrival to the end of the micro-batch that processes it. The first quarter of the time
-doesn't count. The first file arrives alone, and the others once the query has processed it. The results are discarded.
+doesn't count. The first file arrives alone, and the others once the query has processed it. The benchmark discards the
+query's results.
 """
 
 from __future__ import annotations
@@ -183,7 +184,7 @@ def done_at(rows: Sequence[int], file: int, batches: Batches, now: float) -> flo
     Args:
         rows: The number of events of each file.
         file: The file's number.
-        batches: The batches so far.
+        batches: The batches that the query has processed so far.
         now: The current time (s), which counts for a file that no batch has processed.
     """
     wanted = sum(rows[: file + 1])

@@ -111,7 +111,7 @@ def two_streams(rows: int) -> Mapping[str, Columns]:
 
 
 def chosen(columns: Columns, rows: np.ndarray[Any, Any]) -> Columns:
-    """Return some of the rows."""
+    """Return the rows with these indexes, or for which this mask is true."""
     return {name: column[rows] for name, column in columns.items()}
 
 
@@ -232,7 +232,7 @@ def joined(
 
     Args:
         operator: The operator.
-        inputs: All inputs of the case, by name.
+        inputs: All inputs of the operator, by name.
         further: `TODAY` or `EARLIER`.
         value: The left value.
         right_value: The right value; by default the left value.

@@ -6,8 +6,8 @@ benchmark runs the operator of this commit and of commit ce10c6f, a baseline wit
 reads the inputs. Each query has a separate process, and runs twice in this process. The first run is the warm-up. The
 first run also writes results for the comparison with the baseline, because wrong results make a benchmark worthless.
 The second run computes all its results and discards them. The second run measures the CPU seconds of the whole process
-tree from start to end: Python, the JVM and the workers. Growth counts the CPU seconds after the first batch, which also
-starts the query.
+tree (Python, the JVM and the workers) from start to end. Growth counts the CPU seconds after the first batch, which
+also starts the query.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ Measured = Mapping[str, Any]
 
 
 class Program(NamedTuple):
-    """The import path of a form.
+    """The path from which Python imports this version of streamproof.
 
     Attributes:
-        folder: The start folder of Python.
+        folder: The folder in which Python starts.
         environment: Its environment.
     """
 
@@ -124,7 +124,7 @@ def through_figures(operator: str, found: Mapping[str, Sequence[Measured]], rows
     Args:
         operator: Its name.
         found: The measurements of each form, run by run.
-        rows: The number of records.
+        rows: The number of records in a run.
         batches: The number of batches.
     """
     against, streaming = (found[BASELINE][0][name] for name in ("against", "streaming"))

@@ -262,7 +262,7 @@ def _noted() -> Mapping[str, float]:
 
 
 def report(step: str) -> None:
-    """Print a step, for the parent process."""
+    """Print a step as JSON for the parent process."""
     print(json.dumps({"step": step}), flush=True)
 
 

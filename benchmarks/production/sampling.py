@@ -46,7 +46,7 @@ RULES = (
 
 
 def stage_of(frame: FrameType | None) -> str:
-    """Return the stage of a stack."""
+    """Return the stage that a stack belongs to."""
     while frame is not None:
         path, function = frame.f_code.co_filename, frame.f_code.co_name
         for rule in RULES:
@@ -66,7 +66,7 @@ def seconds_by_stage(folder: Path) -> Mapping[str, float]:
 
 
 def note(folder: Path) -> None:
-    """Record this process's stages from now on."""
+    """Start to record the stages in which this process spends its CPU time."""
     noted: defaultdict[str, float] = defaultdict(float)
     file = folder / f"{os.getpid()}.json"
     since, looks = time.process_time(), 0

@@ -1,6 +1,6 @@
 """Measures the table-table join as plain Spark SQL over its state and a batch, compared with the operator in Python.
 
-Both forms compute the same changelog, which is compared row by row. Each runs in a separate process. The SQL form
+Both forms compute the same changelog, which is compared row by row. Each form runs in a separate process. The SQL form
 (`sql_table_table_join`) keeps its state in parquet files, and the operator keeps its state in RocksDB.
 """
 

@@ -27,7 +27,7 @@ CHANGES = ("key", "value", "timestamp", "change", "cause")
 
 
 class Run(NamedTuple):
-    """Rows of the state that were written together: the folder's name, and their number."""
+    """One run of the merge tree: its folder's name, and its number of rows."""
 
     name: str
     rows: int
@@ -46,7 +46,7 @@ class SqlTableTableJoin:
 
     @staticmethod
     def rows(inputs: Mapping[str, DataFrame], value: Column) -> DataFrame:
-        """Return the rows of both inputs: `key`, `order`, and the changed row of one side."""
+        """Return the rows of both inputs with `key`, `order`, and the changed row of one side."""
         from pyspark.sql import functions as F
 
         sides = [
@@ -128,7 +128,7 @@ class SqlTableTableJoin:
         self.runs, self.batch = merged, self.batch + 1
 
     def read(self, spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
-        """Return the rows of runs, each with its run's ordinal."""
+        """Read the rows of several runs, each with the ordinal of its run."""
         from pyspark.sql import functions as F
 
         schema = spark.read.parquet(str(self.folder / runs[0].name)).schema
@@ -139,14 +139,14 @@ class SqlTableTableJoin:
         return reduce(lambda one, other: one.unionByName(other), frames)
 
     def newest(self, rows: DataFrame) -> DataFrame:
-        """Return the row of each key's newest run."""
+        """Return each key's row in the newest run that has this key."""
         from pyspark.sql import functions as F
 
         last = rows.groupBy("key").agg(F.max_by(F.struct("left", "right"), "run").alias("row"))
         return last.select("key", "row.left", "row.right")
 
     def written(self, rows: DataFrame, name: str) -> Run:
-        """Write rows as a run."""
+        """Write rows to a new run of the merge tree."""
         folder = self.folder / name
         rows.write.mode("overwrite").parquet(str(folder))
         return Run(name, sum(pq.read_metadata(file).num_rows for file in folder.glob("*.parquet")))

@@ -145,7 +145,7 @@ def state_size(spark: SparkSession, checkpoint: str, batch: int, bounded: Bounde
     Args:
         spark: The session.
         checkpoint: The query's checkpoint.
-        batch: The batch, from 0.
+        batch: The number of the batch, from 0.
         bounded: What is counted.
     """
     from pyspark.sql import functions as F

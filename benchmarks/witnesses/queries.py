@@ -2,7 +2,7 @@
 
 The benchmark also runs four operators, each over its own small batches, in four queries and in one query.
 
-CPU seconds count the whole process tree: Python, the JVM, its workers, and their child processes.
+CPU seconds count the whole process tree (Python, the JVM, its workers, and their child processes).
 """
 
 from __future__ import annotations

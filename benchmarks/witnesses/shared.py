@@ -1,6 +1,6 @@
 """Measures how many histories per CPU second Spark runs, in queries shared by all definitions, and in typed queries.
 
-CPU seconds count the whole process tree: Python, the JVM, its workers, and their child processes.
+CPU seconds count the whole process tree (Python, the JVM, its workers, and their child processes).
 """
 
 from __future__ import annotations

@@ -23,13 +23,13 @@ MILLISECONDS = 10_000
 
 
 class CheckedCondition(NamedTuple):
-    """A checked condition of a proof.
+    """The result of checking one condition of a proof.
 
     Attributes:
         claim: What it says.
-        answer: Whether the condition is proved; *unknown* if the solver timed out.
-        milliseconds: The run time (ms).
-        why: The reason why the result is unknown.
+        answer: Whether the condition is proved, not proved, or *unknown* after a timeout of the solver.
+        milliseconds: The run time of the check (ms).
+        why: The solver's reason if the result is unknown.
         counterexample: A step from a state that satisfies the invariant to a state that violates it, or a single state
             that violates a property. The value is None if the condition is proved, or if no such step exists with short
             queues.

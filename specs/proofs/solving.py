@@ -31,7 +31,7 @@ class Solver:
         self._solvers: dict[int, Any] = {}
 
     def missed(self, condition: Condition) -> Iterator[Goal]:
-        """Yield the goals of a condition that aren't proved quickly: `answer` spends the time on one goal."""
+        """Yield the goals of a condition that the first attempts don't prove; `answer` tries one of them for longer."""
         if condition.hypotheses is not self._known:
             self._known, self._solvers = condition.hypotheses, {}
         for way in condition.ways:
@@ -142,8 +142,8 @@ def _opened(quantifier: Any) -> tuple[list[Any], Any]:
 def _variants(truth: Formula) -> Iterator[Formula]:
     """Return instances of a for-all that the solver doesn't find by itself.
 
-    The solver looks for x in f(x). So this function adds instances for x - c if x occurs as x + c, and for x = a if the
-    formula compares x with a.
+    The solver finds instances of x only in terms f(x). So this function adds instances for x - c if x occurs as x + c,
+    and for x = a if the formula compares x with a.
     """
     if not z3().is_quantifier(truth) or not truth.is_forall():
         return

@@ -1,7 +1,8 @@
 """The values of TLA+ over terms of z3: records, functions, sequences, sets, and values that depend on a condition.
 
-A known value has pytla's types: `Function`, `tuple`, `frozenset`, `ModelValue`. An arbitrary function is a `Map`, an
-arbitrary sequence a `Queue`: each returns the value for an argument. A value with several cases is `Cases`.
+A known value has one of pytla's types, such as `Function`, `tuple`, `frozenset` or `ModelValue`. An arbitrary function
+is a `Map`, an arbitrary sequence a `Queue`: each returns the value for an argument. A value with several cases is
+`Cases`.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class OutOfMemory(TlcError):
 
 
 class EndedBySignal(TlcError):
-    """A signal ended Java: `signal` is its name, such as `SIGTERM`."""
+    """A signal ended Java; `signal` is the name of the signal, such as `SIGTERM`."""
 
     signal: str = ""
 

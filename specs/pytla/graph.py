@@ -41,7 +41,7 @@ class StateGraph:
 
     @cached_property
     def order(self) -> Sequence[int]:
-        """The states, each before its successors. Raises `CyclicGraph` if there is no such order."""
+        """The states as indexes in a topological order. Raises `CyclicGraph` if there is no such order."""
         missing = [0] * len(self.states)
         for edge in self.edges:
             missing[edge.target] += 1
@@ -59,7 +59,7 @@ class StateGraph:
         return order
 
     def count_behaviours(self) -> int:
-        """Count the maximal behaviours, without walking them.
+        """Count the maximal behaviours, without enumerating them.
 
         A behaviour is maximal when it starts in an initial state and its last state has no successor. Two behaviours
         with the same states but different actions count as two.

@@ -47,7 +47,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Trace:
-    """A behaviour, from an initial state on.
+    """A behaviour: a list of states that begins with an initial state.
 
     A behaviour ends with its last step, or continues for ever. If it returns to an earlier step by `loop_action`,
     `loop` is the number of this step. If `stutters` is true, the behaviour stays in its last state.

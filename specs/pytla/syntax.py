@@ -1,6 +1,6 @@
 """A module as parsed by SANY, the parser of the TLA+ tools: definitions with resolved names.
 
-SANY writes XML (`tla2sany.xml.XMLExporter`); `parse_module` converts that to a small tree. The tree contains no
+SANY writes XML (`tla2sany.xml.XMLExporter`), which `parse_module` converts to a small tree. The tree contains no
 standard modules: their operators are known by name, like built-in operators.
 """
 
@@ -105,7 +105,7 @@ class Syntax:
     Attributes:
         constants: The constants' names, in the order of their declaration.
         variables: The variables' names, in the order of their declaration.
-        definitions: The definitions by identity; see `named`.
+        definitions: The definitions by identity. `named` finds a definition by name.
         parameters: The name of each parameter, by identity.
     """
 
@@ -118,7 +118,7 @@ class Syntax:
         """Find a definition of the module by its name.
 
         Raises:
-            KeyError: The module doesn't define this name.
+            KeyError: The module has no definition of this name.
         """
         for definition in self.definitions.values():
             if definition.name == name:

@@ -36,7 +36,8 @@ class ModelValue:
 
 
 class Function(Mapping["TlaValue", "TlaValue"]):
-    """A function with a finite domain, immutable and hashable: `f[x]` applies it, iteration yields its domain.
+    """A function with a finite domain, immutable and hashable: `f[x]` applies the function, and iteration yields the
+    domain.
 
     A function is equal to any mapping with the same items, and to a tuple if its domain is 1..n.
     """
@@ -123,7 +124,8 @@ def parse_state(text: str, known: dict[str, tuple[str, TlaValue]] | None = None)
 
 
 def to_tla(value: TlaValue) -> str:
-    """Return `value` in TLC's notation, on one line; `parse_value` is the inverse. Equal sets have equal texts.
+    """Return `value` in TLC's notation, on one line; `parse_value` is the inverse function. Equal sets have equal
+    texts.
 
     Raises:
         TypeError: The argument isn't a `Value`.

@@ -22,7 +22,7 @@ class Action(NamedTuple):
     """The action of a step of a behaviour.
 
     Attributes:
-        line: The equivalent line of a history.
+        line: The line of a history with the same effect.
         overtaken: The number of older messages on its route that a delivery overtakes; 0 except for a mutant.
     """
 
@@ -31,7 +31,7 @@ class Action(NamedTuple):
 
 
 class Machine(Protocol):
-    """The code that replays a behaviour. If behaviours branch, `copy.deepcopy` copies the machine for each."""
+    """An implementation that replays behaviours. If behaviours branch, `copy.deepcopy` copies the machine for each."""
 
     def take(self, action: Action) -> object:
         """Execute a step's action."""
@@ -152,7 +152,7 @@ def steps_of(trace: Trace, replay: ModuleReplay) -> Iterator[tuple[Step, Action]
     """Return a behaviour's steps with their actions, except the initial state and steps that change nothing.
 
     Raises:
-        BadInput: A step is unreadable.
+        BadInput: A step of the behaviour is unreadable.
     """
     for before, after in zip(trace.steps, trace.steps[1:], strict=False):
         if not is_stuttering(before, after):
@@ -160,7 +160,7 @@ def steps_of(trace: Trace, replay: ModuleReplay) -> Iterator[tuple[Step, Action]
 
 
 def is_stuttering(before: Step, after: Step) -> bool:
-    """Return whether a step changes nothing, as at the end of a behaviour; TLC calls it Finished, if anything."""
+    """Return whether a step changes nothing, as at the end of a behaviour (TLC's action Finished)."""
     return after.action in (None, "Finished") and after.state == before.state
 
 

@@ -106,7 +106,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
         return known[1]
 
     def action(self, before: Step, after: Step) -> Action:
-        """Read a step's action."""
+        """Derive a step's action from the states before and after the step."""
         states = id(before.state), id(after.state)
         known = self._steps.get(states)
         if known is None:
@@ -333,7 +333,7 @@ class ProtocolMachine:
         return [*emitted]
 
     def seen(self) -> Mapping[str, Any]:
-        """Return the state by its parts."""
+        """Return the protocol's state, part by part."""
         left, right, waiting = self.protocol.left, self.protocol.right, self.protocol.waiting
         return {
             "left table": left.table,

@@ -122,10 +122,10 @@ def _items(function: TlaValue) -> Iterable[tuple[str, Any]]:
 
 
 class JoinMachine(ReferenceMachine[Behaviour]):
-    """The reference, which executes actions."""
+    """The reference of the join, which executes actions."""
 
     def seen(self) -> Mapping[str, Any]:
-        """Return the state by its parts."""
+        """Return the reference's state, part by part."""
         behaviour = self.behaviour
         return {
             "left table": {key: row for key, row in behaviour.left.items() if row is not None},

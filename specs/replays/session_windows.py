@@ -124,7 +124,7 @@ class SessionMachine(ReferenceMachine[Behaviour]):
         return emitted
 
     def seen(self) -> Mapping[str, Any]:
-        """Return the state by its parts."""
+        """Return the reference's state, part by part."""
         edge = self.windows.expiry_edge(self.clock.now)
         stored = {
             f"{key} [{start}, {end}]": count

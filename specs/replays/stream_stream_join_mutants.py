@@ -23,7 +23,7 @@ def _is_pair(output: Output) -> bool:
 
 
 class _Declared(Behaviour):
-    """A mutation of the definition. Rows are forgotten whenever a record arrives, as in the model."""
+    """A mutant with a changed definition. Rows are forgotten whenever a record arrives, as in the model."""
 
     kind: type[StreamStreamJoin] = StreamStreamJoin
 

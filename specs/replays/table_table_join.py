@@ -94,7 +94,7 @@ class TableTableJoinMachine(ReferenceMachine[Behaviour]):
         return self.emitted
 
     def seen(self) -> Mapping[str, Any]:
-        """Return the state by its parts."""
+        """Return the reference's state, part by part."""
         tables = self.behaviour.tables.tables
         return {
             **{f"{side} row": {key: value for (key, _), (value, _) in tables[side].items()} for side in BOTH},

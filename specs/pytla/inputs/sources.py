@@ -1,4 +1,4 @@
-"""Read the text of a module or a configuration. Other files are refused before Java starts."""
+"""Read the text of a module or a configuration. These functions refuse other files before Java starts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def read_source(path: Path, what: str, failed: type[TlcError]) -> str:
 
     Args:
         path: The file.
-        what: The kind of file, for the message: `module` or `configuration`.
-        failed: The error to raise.
+        what: The word for the file in the message: `module` or `configuration`.
+        failed: The exception class to raise.
 
     Raises:
         failed: The file is unreadable, too large, or not text that TLC can read.

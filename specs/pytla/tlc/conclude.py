@@ -121,7 +121,7 @@ def conclude(case: RunFacts, output: TlcOutput, *, exhaustive: bool = True) -> R
     """Return the result of a run.
 
     Args:
-        case: The facts of the run.
+        case: The facts about the run.
         output: TLC's output.
         exhaustive: Whether TLC should explore every state, instead of random behaviours.
 
@@ -388,7 +388,7 @@ _OTHER_NAME = re.compile(r"File name '(\w+)' does not match the name '(\w+)'")
 
 
 class Problem(NamedTuple):
-    """A complaint of the parser."""
+    """One error message of the TLA+ parser."""
 
     module: str | None
     line: int | None

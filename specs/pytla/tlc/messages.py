@@ -39,7 +39,7 @@ class _Open:
 
 
 class MessageReader:
-    """Assembles messages from lines: `feed` them one by one."""
+    """Assembles messages from lines, which the caller passes to `feed` one by one."""
 
     def __init__(self) -> None:
         self._open: list[_Open] = []

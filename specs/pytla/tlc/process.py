@@ -166,13 +166,13 @@ def started(
 
     Args:
         tools: The paths of Java and of tla2tools.jar.
-        folder: The run's own folder.
+        folder: The private folder of the run.
         options: Java's options, in addition to those of `tools`.
         arguments: The program's arguments.
         program: The program's class in the jar.
 
     Raises:
-        MissingJava: The program isn't found.
+        MissingJava: The program isn't found on this machine.
         LimitReached: The system can't start more processes.
     """
     command = [
