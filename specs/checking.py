@@ -201,7 +201,7 @@ def own_model(
     """
     chosen = configuration or module.with_suffix(".cfg")
     for path, remedy in ((module, "name a TLA+ module"), (chosen, "name one with --config")):
-        if not os.path.isfile(path):  # os.path.isfile, unlike Path.is_file, never fails for a name that is too long
+        if not os.path.isfile(path):  # unlike Path.is_file, os.path.isfile doesn't fail for a name that is too long
             raise StreamproofError(f"{path}: no such file: {remedy}")
     return pytla.Model(module, chosen, constants=constants, deadlock=deadlock)
 

@@ -186,7 +186,7 @@ def _write_script(path: Path, script: str) -> None:
     if path.is_file() and path.read_text() == script and os.access(path, os.X_OK):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Written to a temporary file and renamed, because another process may be running the shim.
+    # Write a temporary file and rename it, because another process may be running the shim.
     descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=".java-")
     try:
         with os.fdopen(descriptor, "w") as file:

@@ -497,7 +497,7 @@ class _Drawing:
             for keys, row in _leaves(last[table.variable], table.depth)
             if not (table.gone and isinstance(row, ModelValue))
         ]
-        # A row isn't split into two lines.
+        # Keep each row on one line.
         return f"At the end: {'; '.join(one.replace(' ', NO_BREAK) for one in rows)}."
 
 
@@ -586,7 +586,7 @@ def _filled(template: str, keys: ChartKeys, value: TlaValue | None) -> str:
     whole = "" if value is None else short(value)
     try:
         return template.format(*map(short, keys), it=whole, **fields)
-    except (KeyError, IndexError):  # the message lacks a field of the template
+    except (KeyError, IndexError):  # the template names a field that the message doesn't have
         return whole
 
 

@@ -74,8 +74,8 @@ class TraceEvent:
         line: The line of the event in the file, from 1.
         kind: The kind of event.
         key: The left key; for a right change the right key.
-        foreign_key: The foreign key of a left value, or the right key that receives or sends a message, or None for
-            none.
+        foreign_key: The foreign key of a left value, or the right key that receives or sends a message, or None without
+            such a key.
         value: The new value, a response's right value, or the emitted pair, or None for a deletion.
         instruction: The instruction of a subscription.
         of: The left value whose hash a message contains, or None for a deleted row, `UNKNOWN` if it wasn't recorded.

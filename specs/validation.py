@@ -307,7 +307,7 @@ class _Part:
             }
         )
 
-    # The recorded trace in the form of a state.
+    # Conversion of the recorded trace to a state
 
     def progress(self, state: Any) -> int:
         """Return how much of the trace is explained, like the module's `Progress`."""
@@ -469,7 +469,7 @@ def _int(value: TlaValue) -> int:
     return value
 
 
-# Traces of the protocol in Python.
+# Traces of the protocol in Python
 
 
 def record_trace(history: History, protocol: type[Protocol] = Protocol, named: str | None = None) -> JoinTrace:

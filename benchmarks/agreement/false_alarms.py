@@ -183,13 +183,13 @@ def a_round(on: str, operators: int, wanted: int, processes: int = 1) -> int:
 def _on_reference(names: Sequence[str], count: Count) -> None:
     """Count with one process per core; each round belongs to one process."""
     each = a_round(REFERENCE, len(names), count.wanted, cores())
-    # Not forked, because a process with threads, such as DuckDB's, can't be copied safely.
+    # Don't fork, because a fork of a process with threads, such as DuckDB's, isn't safe.
     with ProcessPoolExecutor(cores(), get_context("spawn"), initializer=_ends_at_interrupt) as processes:
         running: set[Future[Round]] = set()
         number = 0
         try:
             while running or not count.is_done:
-                # One round waits in addition to the running rounds; at the end no unneeded round starts.
+                # Queue one round more than can run, so that at the end no unneeded round starts.
                 while len(running) <= cores() and count.histories + len(running) * each * len(names) < count.wanted:
                     running.add(processes.submit(round_on_reference, names, each, count.seed + number))
                     number += 1

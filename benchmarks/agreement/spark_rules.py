@@ -162,7 +162,7 @@ def draw(case: Case, count: int, drawn: random.Random) -> list[JobHistory]:
     clock = [BASE_US + drawn.randrange(1_000) * 1_000_000]
     while len(clock) < BATCHES:
         now = clock[-1] + max(0, far() + drawn.choice((0, far())))
-        if drawn.random() < 0.5:  # this time moves the watermark to a window's end, or just beside the end
+        if drawn.random() < 0.5:  # these times move the watermark to a window's end, or just beside the end
             delay_us = next(iter(case.rule.delays_us.values()), 0)
             now += (end + delay_us - now) % apart + drawn.choice((0, 0, *JITTERS))
         clock.append(max(now, clock[-1]))

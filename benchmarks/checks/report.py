@@ -83,7 +83,7 @@ def _checked(setting: Setting, folder: Path) -> Content:
     names = setting.among([*registered()])
     each = setting.size(100_000, 200) // len(names)
     reports = []
-    # Other witnesses would take most of the time, and add only one line each.
+    # Only use the reference, because other witnesses take most of the time and add only one line each to the report.
     laws = [law for law in OF_REFERENCE if law.between == ("reference",)]
     for name in names:
         setting.progress(f"{name}: {each:,} histories on the reference")

@@ -81,7 +81,7 @@ def events(count: int, *, seed: int = 1, rate: int = RATE, out_of_order: int = 1
     # An event refers to auctions that arrived before the event; the person of its cycle has arrived.
     last_auction = epoch * AUCTIONS + np.where(is_bid, AUCTIONS - 1, offset - PEOPLE)
 
-    # The time (ms) at which this many more auctions will have arrived.
+    # The time (ms) until this many more auctions have arrived
     horizon = (number + IN_FLIGHT * CYCLE // AUCTIONS) * 1000 // rate - number * 1000 // rate
 
     def of(kind: Numbers) -> dict[str, Numbers]:
@@ -167,7 +167,7 @@ def _prices(drawn: np.random.Generator, many: int) -> Numbers:
 
 def _urls(drawn: np.random.Generator, many: int) -> pa.Array:
     parts = [_text(drawn, _length(drawn, 5, many)) for _ in range(3)]
-    # 9 of 10 URLs contain their channel.
+    # 9 of 10 URLs contain a channel id.
     channel = pa.array([f"&channel_id={number * 214_013}" if number % 10 else "" for number in range(many)])
     return _joined("https://www.nexmark.com/", parts[0], "/", parts[1], "/", parts[2], "/item.htm?query=1", channel)
 

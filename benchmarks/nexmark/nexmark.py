@@ -82,7 +82,7 @@ def run(setting: Setting) -> list[Figure]:
         of_fewer = query_figures(query, fewer.get(query, {}), setting.size(BATCHES, 3))
         # Only the ratio needs this run of the operators over fewer events.
         figures += [one for one in of_fewer if any(FORMS[form] in one.name for form in FEWER)]
-    # Both forms of one query suffice to show that they run.
+    # In a small run, one query suffices to test both forms.
     at_rates = {query: _of_spark(query) for query in queries if query in AT_RATES[: setting.size(len(AT_RATES), 1)]}
     seconds, rates = setting.size(20, 4), RATES[: setting.size(len(RATES), 1)]
     with tempfile.TemporaryDirectory(prefix="streamproof-") as name:

@@ -228,7 +228,7 @@ def joined(
     right_value: Any = None,
     **options: Any,
 ) -> DataFrame:
-    """Declare a join of `left` and `right`, in the form of this tree's operators, or of `EARLIER`.
+    """Declare a join of `left` and `right` with the operators of this commit or of `EARLIER`.
 
     Args:
         operator: The operator.

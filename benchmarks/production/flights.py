@@ -20,7 +20,7 @@ from . import real_foreign_keys
 
 HOUR_MS = 3_600_000
 UPDATE: Mapping[str, Any] = {"gap_ms": 4 * HOUR_MS, "grace_ms": 0, "aggregate": "count"}
-CLOSE: Mapping[str, Any] = {**UPDATE, "emit": "close", "late": "own"}  # the options that Spark's operator supports
+CLOSE: Mapping[str, Any] = {**UPDATE, "emit": "close", "late": "own"}  # options that Spark's operator supports
 GROWING = ("reference", "spark", "spark-native")
 AVAILABLE_NOW = "spark-native, availableNow"
 NAMES = {

@@ -44,7 +44,7 @@ def inputs_of(operator: str, batch: int, rows: int, keys: int) -> Mapping[str, p
         return {"events": pa.table({**columns, "key": _named("k", key)})}
     is_right = numbers.random(rows) < 0.02
     right_keys = max(1, keys * RIGHT_KEYS // KEYS)
-    # 1 row in 10 has another reference than its key's usual one.
+    # 1 row in 10 refers to another row than usual for its key.
     refers = np.where(numbers.random(rows) < 0.1, skewed(numbers, rows, right_keys), key * right_keys // keys)
     columns["deleted"] = numbers.random(rows) < 0.05
     left = {name: column[~is_right] for name, column in columns.items()}

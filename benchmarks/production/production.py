@@ -205,7 +205,7 @@ def growth(name: str, runs: Sequence[Measured], rows: int, batches: int, target:
 
 def differing(name: str, compared: Sequence[tuple[int, int]]) -> Figure:
     """Return the number of different rows, from each comparison's numbers of rows and of different rows."""
-    # Without any result every comparison would agree.
+    # Fail without results, because a comparison of nothing always agrees.
     different = [differ if rows else 1 for rows, differ in compared]
     return figure(name, "rows", different, f"of {compared[0][0]:,}", Target("at most", 0))
 
@@ -217,7 +217,7 @@ def _stages(operator: str, found: Mapping[str, Sequence[Measured]], rows: int) -
         costs: dict[str, list[float]] = {}
         for run in found[form]:
             used, stages, threads = run["used"][-1], run["stages"], run["threads"]
-            # Threads and samples divide the seconds; the processes give their total more precisely.
+            # Threads and samples give the shares of the stages; the processes give the exact total of seconds.
             parts = {
                 "driver": used[PYTHON],
                 **{f"JVM: {what}": used[JAVA] * threads[what] / sum(threads.values()) for what in threads},

@@ -88,7 +88,7 @@ def _process(folder: str, name: str, kind: str, *words: str) -> Iterator[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        # A separate process group, so that a worker's executors end with it.
+        # Start a separate process group, so that a worker's executors end with the worker.
         start_new_session=True,
     )
     urls: Queue[str | None] = Queue()

@@ -32,7 +32,7 @@ def run(setting: Setting) -> list[Figure]:
         each = max(1, count // len(profiles))
         drawn = {name: _drawn(operator, options, each) for name, options in profiles.items()}
         served = {name: histories for name, histories in drawn.items() if KafkaWitness().refuses(histories[0]) is None}
-        # A statement has a fixed cost, even for few histories.
+        # Use many histories, because each statement has a fixed cost.
         large = {name: _drawn(operator, options, 5 * each) for name, options in profiles.items()}
         by_duckdb = _rates(large, {"the reference": play_all, "DuckDB": DuckDBWitness().evaluate}, rounds)
         sizes = f"{5 * each * len(drawn):,} histories"

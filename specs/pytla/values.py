@@ -85,7 +85,7 @@ class Function(Mapping["TlaValue", "TlaValue"]):
             if index not in self._items:
                 return None
             found.append(self._items[index])
-        # In Python True equals the key 1, but it isn't an index of a sequence.
+        # In Python True equals the key 1, but True isn't an index of a sequence.
         return None if any(isinstance(key, bool) for key in self._items) else tuple(found)
 
 

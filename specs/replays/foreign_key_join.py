@@ -41,7 +41,7 @@ MAY_CHANGE = {
 _ACTIONS = {
     "UpdateLeft": "left change",
     "DeleteLeft": "left change",
-    "ChangeLeft": "left change",  # TLC's name for a delete
+    "ChangeLeft": "left change",  # the module's name for a delete
     "UpdateRight": "right change",
     "DeleteRight": "right change",
     "ChangeRight": "right change",
@@ -79,7 +79,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
         self._steps: dict[tuple[int, int], tuple[SpecState, SpecState, Action]] = {}
 
     def _code(self, protocol: str) -> str:
-        """Return the code with these behaviours: a mutant's name, a Kafka protocol, or `none` for the reference's."""
+        """Return the name of the model's protocol: a mutant, a protocol of Kafka, or `none` for the reference."""
         if protocol not in KAFKA:
             return self.mutant
         if self.mutant != "none":
@@ -88,7 +88,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
 
     @property
     def is_right(self) -> bool:
-        """Return whether the code is right: no mutant, not Kafka's, and with a response to every left change."""
+        """Return whether the protocol is right: no mutant, none of Kafka's, and a response to every left change."""
         return self.code == "none" and self.join.answers_all
 
     def machine(self) -> ProtocolMachine:
@@ -121,7 +121,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
         parts = self.expected(step)
         return join_of(self.join, parts["left table"], parts["right table"])
 
-    # Parts of a state.
+    # Conversion of the variables of a state
 
     def _parts(self, state: Any) -> Mapping[str, Any]:
         waiting: dict[Route, tuple[Mapping[str, Any], ...]] = {}
@@ -188,7 +188,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
         hashed, value = _fields(message, ("hash", "value"))
         return {"brings": self._row(value, RIGHT_ROW), "hash": self._row(hashed, LEFT_ROW)}
 
-    # The action of a step.
+    # Derivation of the action of a step
 
     def _action(self, before: Step, after: Step) -> Action:
         was, now = (self.expected(step) for step in (before, after))
@@ -234,7 +234,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
             if was["result"].get(key) != now["result"].get(key):
                 return key
         for key in keys:
-            # A row without a foreign key and without output: the states are the same for any row.
+            # A changed row without a foreign key and without output leads to the same state for any row.
             row = now["left table"].get(key)
             silent = (
                 self.code in KAFKA
@@ -362,11 +362,11 @@ def _foreign_key(combined: bytes) -> Key:
     return combined[length : length + int.from_bytes(combined[:length], "big")].decode()
 
 
-# The properties of the code itself.
+# Properties of the protocol in Python
 
 
 def joined(join: ForeignKeyJoin, left: Row, right: Row) -> list[Row] | None:
-    """Return the join of a left row with a right value, or None if it isn't shown (the module's `Joined`).
+    """Return the join of a left row with a right value, or None if the join has no result (the module's `Joined`).
 
     Args:
         join: The definition of the join.

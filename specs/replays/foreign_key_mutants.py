@@ -1,6 +1,6 @@
 """Mutants of the reference's protocol that send the same messages as the mutants of `ForeignKeyJoin.tla`.
 
-Most of these bugs were in a release (`docs/facts.md`).
+Most mutants are bugs of a Kafka release (`docs/facts.md`).
 """
 
 from __future__ import annotations

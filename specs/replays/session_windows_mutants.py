@@ -1,6 +1,6 @@
 """The mutants of `SessionWindows.tla` as mutants of the reference.
 
-Most of these bugs were in a release (`docs/facts.md`).
+Most mutants are bugs of a Kafka release (`docs/facts.md`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The mutants of `StreamStreamJoin.tla` as mutants of the reference.
 
-Some of these bugs were in a release (`docs/facts.md`).
+Some mutants are bugs of a release of Kafka or Spark (`docs/facts.md`).
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ def check_names(model: Model, configuration: Configuration, modules: Modules) ->
         ConfigurationFailed: A constant doesn't exist; the message names the most similar constant.
     """
     if not modules.complete:
-        return  # a module is missing, which TLC reports
+        return  # TLC reports a missing module
     constants = sorted(modules.constants)
     for name in model.constants:
         if name not in modules.constants:
@@ -181,7 +181,7 @@ def check_names(model: Model, configuration: Configuration, modules: Modules) ->
     for entry in configuration.entries:
         if entry.section != "constants" or entry.name in known or not _IDENTIFIER.fullmatch(entry.name):
             continue
-        # By convention `l1 = l1` declares a model value; it has no effect, and does no harm.
+        # By convention `l1 = l1` declares a model value; the assignment has no other effect.
         if configuration.text[entry.start : entry.end].replace(" ", "") == f"{entry.name}={entry.name}":
             continue
         line, column = configuration.position_of(entry.name, "constants") or (None, None)
@@ -235,7 +235,7 @@ def prepare(
     text = configuration.without(gone, model.constants)
     if lines:
         text = text.rstrip("\n") + "\n" + "\n".join(lines) + "\n"
-    # TLC appends the extension where it is missing.
+    # TLC appends a missing extension to the name.
     name = f"{configuration.path.name.removesuffix('.cfg')}.cfg"
     files = {name: text}
     if not definitions and max_distinct is None:

