@@ -23,8 +23,8 @@ from ..system.visible import visible
 from ..witnesses.run_options import RunOptions
 from .tables import BatchWatermarks, RowAndSide
 
-ALONE = "alone, outside its cohort, the history doesn't show it: what travels together isn't independent"
-NOT_RECHECKED = "the law wasn't asked again before the check ended"
+ALONE = "outside its cohort, the history conforms, so the histories of the cohort aren't independent"
+NOT_RECHECKED = "the check ended before it rechecked the law"
 AnyHistory = TypeVar("AnyHistory", History, JobHistory)
 NO_SIDE: tuple[str, Any] = ("", None)
 

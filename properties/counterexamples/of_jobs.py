@@ -33,7 +33,7 @@ SAVED = Path(".streamproof/jobs")
 MOST_LINES = 60
 """The largest number of lines of a history to print for pasting into a test."""
 NO_ROW = "no such row"
-AS_FOUND = "The history that it was shrunk from differs in another way, so there may be two reasons:"
+AS_FOUND = "The history before shrinking differs in another way, so there may be two reasons:"
 
 
 def counterexample_of(
@@ -96,7 +96,7 @@ def _sentence(
 ) -> str:
     """Return the verdict in one sentence; the arguments are those of `counterexample_of`."""
     if found is None:
-        return f"violated: {job} differs from {oracle}, but not each time that it runs."
+        return f"violated: {job} differs from {oracle}, but not in every run."
     where = "at the end" if found.when is None else f"in batch {found.when}"
     texts = [shown_row(row) for row in (*found.expected, *found.actual)]
     both = sum(one.side == "both" and shown_row(one.row) == texts[0] for one in rows)
@@ -187,7 +187,9 @@ class JobStore(Store):
 
         Returns: The saved folder, for `forget` after a smaller history is saved; None if saving failed.
         """
-        why = f"{self.job} differs from {self.oracle} on this history. The check ended before it had shrunk it."
+        why = (
+            f"{self.job} differs from {self.oracle} on this history. The check ended before it had shrunk the history."
+        )
         unshrunk = replace(self._without_rows(history, run, why), confirmed=False)
         with contextlib.suppress(OSError):  # saving the smaller history reports a full disk
             return self._put(unshrunk, _arriving(unshrunk, "What arrives:"), "never")
@@ -220,7 +222,7 @@ class JobStore(Store):
     def failure(self, history: JobHistory, run: RunOptions, why: str) -> str:
         """Save a history that makes the job's query fail, and return the message."""
         failing = self._without_rows(history, run, why)
-        text = _arriving(failing, "It fails when this arrives, and not without:")
+        text = _arriving(failing, "The query fails when these rows arrive, but not without them:")
         return "\n".join([text, *self._saved(failing, text)[0]])
 
     def _without_rows(self, history: JobHistory, run: RunOptions, why: str) -> Counterexample[JobHistory]:
@@ -245,13 +247,16 @@ class JobStore(Store):
         if self.folder is not None:
             try:
                 path = self._put(one, report, "always")
-                lines += [f"Saved in {visible(path)}, and run first the next time.", ""]
+                lines += [f"Saved in {visible(path)}; the next check runs it first.", ""]
             except OSError as error:
                 where = visible(self.folder / one.name)
-                lines += [f"It can't be saved in {where} ({error.strerror}): keep what stands below.", ""]
+                lines += [f"The history can't be saved in {where} ({error.strerror}): copy it from below.", ""]
         if path is not None and len(shown) > MOST_LINES:
-            return [*lines, f"It is too long to be pasted: give {check} the saved file, as examples=[Path(…)]."], path
-        lines += [f"To run it first in every run of the test, give {check} these examples:", ""]
+            return [
+                *lines,
+                f"The history is too long to paste: give {check} the saved file, as examples=[Path(…)].",
+            ], path
+        lines += [f"To run the history first in every test run, give {check} these examples:", ""]
         return [*lines, *("    " + line for line in shown)], path
 
     def _put(self, one: Counterexample[JobHistory], report: str, refresh: Refresh) -> Path | None:

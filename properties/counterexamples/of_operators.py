@@ -126,7 +126,7 @@ def _read(path: Path, operator: str) -> Counterexample[History]:
         )
     if not (path / METADATA).exists():
         if not path.exists():
-            raise BadInput(f"{path}: it is gone")
+            raise BadInput(f"{path}: no longer exists")
         law = re.sub(r"-\d+-records$", "", path.name).replace("-", " ")
         subject: Subject = "spark" if history.clock == "batch" else "reference"
         return Counterexample(law=law, history=history, subject=subject, folder=path)

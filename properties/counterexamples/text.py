@@ -43,7 +43,7 @@ def counterexample_text(counterexample: Counterexample[Any]) -> str:
 def _of_operator(one: Counterexample[History]) -> list[str]:
     lines = [""]
     if not one.confirmed:
-        lines += [f"not confirmed: {one.unconfirmed or ALONE}. A test of it would prove nothing: none is written.", ""]
+        lines += [f"not confirmed: {one.unconfirmed or ALONE}. A test would prove nothing, so there is none.", ""]
     if one.original is not None:
         lines += ["Original:", *("    " + line for line in one.original.to_text().splitlines()), ""]
     lines += ["History:", *("    " + line for line in one.history.to_text().splitlines()), ""]
@@ -56,7 +56,7 @@ def _of_job(one: Counterexample[JobHistory]) -> list[str]:
     history = one.history.first(one.history.used) if one.is_of_run else one.history
     drawn = timeline(history, one.sources, one.watermarks)
     arrives = arrivals_table(history, one.sources, one.watermarks, processing_time=run.processing_time)
-    compared = "what the sink holds at the end" if run.is_sink else f"mode {run.mode}"
+    compared = "content of the sink at the end" if run.is_sink else f"mode {run.mode}"
     lines = ["", f"Expected by {one.expected[0]}, and emitted by {one.actual[0]}:", *results_table(one.rows)]
     lines += ["", "What arrives:", *arrives, "", *drawn, *[""] * bool(drawn)]
     return [*lines, f"Seed {one.seed}, {compared}, trigger {run.trigger}; {versions()}."]

@@ -199,8 +199,8 @@ def _searched(operator: Operator, space: OptionSpace) -> _Searched:
         size *= len(of_option)
     if size > MOST:
         raise BadInput(
-            f"{operator.name}: its space of options has {size} combinations, more than {MOST}: name options as "
-            "independent that go with all others, or give fewer values"
+            f"{operator.name}: its space of options has {size} combinations, more than {MOST}: declare the "
+            "options that go with all others as independent, or give fewer values"
         )
     firsts = (0,) * len(space.independent)
     cores = []

@@ -72,7 +72,7 @@ def _require_legal_space(registration: Registration) -> None:
     impossible = impossible_values(registration)
     if impossible:
         raise BadInput(
-            f"{registration.name}: no legal options of its space have {impossible[0]}: leave that value out, or add "
+            f"{registration.name}: no legal options of its space contain {impossible[0]}: leave that value out, or add "
             "values of other options that go with it"
         )
 
@@ -82,8 +82,8 @@ def _made(registration: Registration, name: str, definition: Any) -> Any:
         return registration.operator.behaviour(definition, StreamTime())
     except Exception as error:
         raise BadInput(
-            f"{registration.name}, profile {name!r}: the behaviour can't be made, {type(error).__name__}: {error}: "
-            "let it take a definition and a clock"
+            f"{registration.name}, profile {name!r}: the behaviour can't be created, {type(error).__name__}: {error}: "
+            "let the behaviour take a definition and a clock"
         ) from error
 
 
@@ -126,8 +126,8 @@ def _require_output(registration: Registration, name: str, options: Options) -> 
         if emits and number >= FEW:
             return
     raise BadInput(
-        f"{registration.name}, profile {name!r}: {MANY} drawn histories emit nothing, so that nothing can "
-        "be checked under it: give a domain with values that the operator answers, or other options"
+        f"{registration.name}, profile {name!r}: {MANY} drawn histories emit nothing, so that the "
+        "profile can't be checked: give a domain of values for which the operator emits rows, or other options"
     )
 
 
@@ -138,8 +138,8 @@ def _drawn(registration: Registration, name: str, options: Options, null_keys: b
         yield from draw_histories(settings, MANY, seed=0)
     except Exception as error:
         raise BadInput(
-            f"{registration.name}, profile {name!r}: its domain raises {type(error).__name__}: {error}: let it draw "
-            "from any small integers"
+            f"{registration.name}, profile {name!r}: its domain raises {type(error).__name__}: {error}: let the "
+            "domain draw from any small integers"
         ) from error
 
 
@@ -151,12 +151,12 @@ def _played(registration: Registration, name: str, history: History) -> Played:
         record = _last_record(history)
         raise BadInput(
             f"{registration.name}, profile {name!r}: the reference raises {type(error).__name__}: {error}, at the "
-            f"record {tuple(record) if record else None} of a drawn history: fix it, or give a domain with "
-            "values that it can take"
+            f"record {tuple(record) if record else None} of a drawn history: fix the reference, or "
+            "give a domain of values that the reference accepts"
         ) from error
     if not (_is_bag(meaning) if played.definition.is_stream else _is_table(meaning)):
         shape = (
-            "a list of Change, for its definition's is_stream is True"
+            "a list of Change, because its definition's is_stream is True"
             if played.definition.is_stream
             else "a table, {(key, window): (value, timestamp)}, window (start, end) or None; or set is_stream = True"
         )

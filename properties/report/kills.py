@@ -95,7 +95,7 @@ class Rare(NamedTuple):
         rarely = f"; all have {' and '.join(self.options)}" if self.options else ""
         return (
             f"killed in fewer than {MIN_KILLING} histories of a check: {self.kill.mutant.name} ({in_check}; "
-            f"by {self.law}{here}): check --histories {self.needed:,} would show it {MIN_KILLING} times{rarely}"
+            f"by {self.law}{here}): check --histories {self.needed:,} would kill it {MIN_KILLING} times{rarely}"
         )
 
 
@@ -191,8 +191,8 @@ def _survived(kill: Kill) -> str:
     share = max(1, kill.drawn // 3)
     histories = max(DEFAULT_HISTORIES, 10 * kill.drawn)
     return (
-        f"survived: {mutant.name} (0 of {kill.drawn:,}): less than one of {share:,} histories shows it, if any: "
-        f"mutants {mutant.operator} {mutant.name} --histories {histories:,} would look further{reasons}"
+        f"survived: {mutant.name} (0 of {kill.drawn:,}): fewer than one in {share:,} histories kill it, if any: "
+        f"mutants {mutant.operator} {mutant.name} --histories {histories:,} would check more{reasons}"
     )
 
 

@@ -189,9 +189,9 @@ def _votes(counterexample: Counterexample[History], ask: bool) -> list[Vote]:
         if name in taken:
             continue
         if name not in ASKED:
-            said.append(Vote(name, f"not asked: run `streamproof run history.jsonl --on {name}`", None))
+            said.append(Vote(name, f"not run: run `streamproof run history.jsonl --on {name}`", None))
         elif not ask:
-            said.append(Vote(name, "not asked: the check ended early", None))
+            said.append(Vote(name, "not run: the check ended early", None))
         else:
             said.append(_vote(name, counterexample.history, expected, actual))
     return said
@@ -199,19 +199,19 @@ def _votes(counterexample: Counterexample[History], ask: bool) -> list[Vote]:
 
 def _vote(name: str, history: History, expected: Outcome, actual: Outcome) -> Vote:
     if len(history.lines) > MOST_LINES:
-        return Vote(name, f"not asked: the history has {len(history.lines):,} lines, more than {MOST_LINES}", None)
+        return Vote(name, f"not run: the history has {len(history.lines):,} lines, more than {MOST_LINES}", None)
     witness = witness_named(name)
     try:
         reason = witness.refuses(history)
         if reason is not None:
-            return Vote(name, f"not asked: {visible(reason)}", None)
+            return Vote(name, f"not run: {visible(reason)}", None)
         (answer,) = witness.evaluate([history])
     except StreamproofError as error:
-        return Vote(name, f"not asked: {error.message}", None)
+        return Vote(name, f"not run: {error.message}", None)
     agrees = [not differences(one, answer) for one in (expected, actual)]
     if all(agrees):
         at_end = ": it only reports the final result, which is equal" if answer.grain is Grain.END else ""
         return Vote(name, f"agrees with both{at_end}", None)
     if agrees[0]:
-        return Vote(name, "says what is expected", True)
-    return Vote(name, "says what came" if agrees[1] else "agrees with neither side", False)
+        return Vote(name, "agrees with the expected outcome", True)
+    return Vote(name, "agrees with the actual outcome" if agrees[1] else "agrees with neither outcome", False)

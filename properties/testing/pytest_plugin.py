@@ -29,27 +29,32 @@ PROFILES: Mapping[str, Mapping[str, float]] = {
 """The options of each profile, for checks that don't set these options."""
 PROFILE = "streamproof_profile"
 OPTIONS: Sequence[tuple[str, type, str, str]] = (
-    ("histories", int, "N", "Histories of each check, whatever the test says."),
+    ("histories", int, "N", "The number of histories of each check, overriding the test's."),
     (
         "seconds",
         float,
         "S",
-        "How long a query of a job may take, and all histories that run alone, whatever the test says.",
+        "The time limit of a job's query, and of all histories that run alone, overriding the test's.",
     ),
-    ("seed", int, "N", "What histories are drawn from, whatever the test says."),
+    ("seed", int, "N", "The seed of the drawn histories, overriding the test's."),
     (
         "report",
         Path,
         "FOLDER",
-        "Write what the checks of jobs found as a page, text, JSON and JUnit XML; under xdist a folder a worker.",
+        "Write the results of job checks as HTML, text, JSON and JUnit XML; under xdist each worker has a folder.",
     ),
     ("master", str, "URL", f"Spark's master; by default ${MASTER_VARIABLE}."),
-    ("partitions", int, "N", f"Shuffle partitions of each query; by default ${PARTITIONS_VARIABLE}, or 2."),
+    (
+        "partitions",
+        int,
+        "N",
+        f"The number of shuffle partitions of each query; by default ${PARTITIONS_VARIABLE}, or 2.",
+    ),
     (
         "shared",
         Path,
         "FOLDER",
-        f"Folder that this machine and all workers see under one path; by default ${SHARED_VARIABLE}.",
+        f"A folder with the same path on this machine and all workers; by default ${SHARED_VARIABLE}.",
     ),
 )
 """The options besides the profile: name, type, metavar and help."""
@@ -67,14 +72,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--streamproof-profile",
         choices=[*PROFILES],
         metavar="NAME",
-        help="quick (50 histories), default (300) or thorough (2000, 900 s), where a test doesn't say its own number.",
+        help="quick (50 histories), default (300) or thorough (2000, 900 s), unless the test gives a number.",
     )
     for name, kind, metavar, said in OPTIONS:
         group.addoption(f"--streamproof-{name}", type=kind, metavar=metavar, help=said)
     group.addoption(
         "--streamproof-mutants",
         action="store_true",
-        help="Check mutants of each job that conforms, and list those that its test doesn't kill; no test fails.",
+        help="Check mutants of each job that conforms, and list the mutants that the test doesn't kill; no test fails.",
     )
     parser.addini(PROFILE, "The profile of this suite: quick, default or thorough.", default="default")
 
@@ -174,7 +179,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             written = f"{folder}, a folder for each worker"
         else:
             page = folder / "report.html"
-            written = str(page) if page.exists() else "none, for no job was checked"
+            written = str(page) if page.exists() else "none, because no job was checked"
         terminalreporter.write_line(f"streamproof's report: {written}")
 
 

@@ -90,7 +90,7 @@ def recheck(
     asked = law_named(law, subject)
     reason = asked.not_checked(registration_of(history.operator))
     if reason is not None:
-        raise CannotRecheck(f"the law {law!r} isn't asked of {history.operator}: {reason}")
+        raise CannotRecheck(f"the law {law!r} isn't checked for {history.operator}: {reason}")
     if way is not None and not isinstance(asked, RerunLaw):
-        raise CannotRecheck(f"the law {law!r} runs no history again: leave way out")
+        raise CannotRecheck(f"the law {law!r} has no run options: leave way out")
     return asked.recheck([Case(history, original, way)], witness_of(history.operator, mutant))[0]

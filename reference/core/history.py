@@ -177,7 +177,7 @@ class _Reader:
 
     def load(self, number: int, line: str) -> dict[str, Any]:
         def refuse(constant: str) -> NoReturn:
-            self.fail(number, f"{constant} is no JSON value: use null or leave the record out")
+            self.fail(number, f"{constant} isn't a JSON value: use null or leave the record out")
 
         def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
             names = [name for name, _ in found]

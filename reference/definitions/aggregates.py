@@ -220,7 +220,7 @@ class TableAggregate(Definition):
 
     def member(self, value: Value) -> Value:
         """Return the part of a value that its group aggregates: a field, or the whole value."""
-        return value if self.field is None else field_of(value, self.field, "what is aggregated", "add it")
+        return value if self.field is None else field_of(value, self.field, "the aggregated value", "add it")
 
     def check(self, record: Record) -> None:
         """Refuse a value without the declared fields, or with a field that the aggregate doesn't accept."""

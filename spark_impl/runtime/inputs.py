@@ -196,8 +196,8 @@ def require_order_of_both(**sides: JoinInputLike) -> None:
     without = [side for side, given in sides.items() if not isinstance(given, JoinInput) or given.order is None]
     if len(without) == 1:
         raise BadInput(
-            f"{without[0]}: order: there is none, but the other input has one, and the order of arrival goes across "
-            "both: name its column"
+            f"{without[0]}: order: missing, but the other input has an order, and the order of arrival spans both "
+            "inputs: name the column"
         )
 
 

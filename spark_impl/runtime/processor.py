@@ -312,7 +312,7 @@ class KeyedProcessor(StatefulProcessor):
             return None
         due = logic.due(state, clock)
         if due is not None and due <= clock:
-            raise ValueError(f"the timer {due} isn't after the watermark {clock}, as Spark wants it")
+            raise ValueError(f"the timer {due} isn't after the watermark {clock}, as Spark requires")
         return Stored(Raw(encode(fields)), held.emitted, due)
 
     def failure(self, error: Exception) -> LogicOutput:

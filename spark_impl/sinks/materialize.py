@@ -284,7 +284,7 @@ def follows(before: Included | None, now: Included) -> bool:
     if before.batch != now.batch:
         raise BadInput(
             f"to: the table contains all batches up to {before.batch}, and the checkpoint's query continues with "
-            f"{now.batch}: either is an older copy; restore both from the same backup, or {ANEW}"
+            f"{now.batch}: the table or the checkpoint is an older copy; restore both from the same backup, or {ANEW}"
         )
     if before.offsets != now.offsets:
         raise BadInput(

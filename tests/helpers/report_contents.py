@@ -50,7 +50,7 @@ def counterexample_of(history: History, confirmed: bool = True, lost: Container[
     actual = Outcome("history", Grain.BATCH, entries, is_stream=played.definition.is_stream)
     found = differences(expected, actual)
     said = "violated: the changelog is the reference's; but for key a in batch 1 it isn't."
-    unconfirmed = "" if confirmed else "the law wasn't asked again before the check ended"
+    unconfirmed = "" if confirmed else "the check ended before it rechecked the law"
     return Counterexample(
         law="changelog",
         sentence=said,

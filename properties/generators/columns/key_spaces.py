@@ -21,7 +21,7 @@ MOST = 99_999
 """The largest number of histories in a query; history numbers start at 1, so the number 0 marks an unpacked key."""
 STRIDES: Sequence[tuple[pa.DataType, int]] = ((pa.int64(), 1 << 40), (pa.int32(), 1 << 14))
 """The size of a history's range of integers, by type; half of the integers are negative."""
-ALONE = "its histories then run each in a query of its own"
+ALONE = "each history then runs in a separate query"
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,9 @@ class KeySpace:
             BadInput: The value is null, or an integer outside the range.
         """
         if value is None:
-            raise BadInput(f"a null key can't share a query with others': give the keys with keys=[…]; {ALONE}")
+            raise BadInput(
+                f"a null key doesn't show its history in a shared query: give the keys with keys=[…]; {ALONE}"
+            )
         if not self.stride:
             return prefixed_key(number, value)
         if not -self.stride // 2 <= value < self.stride // 2:
@@ -80,7 +82,7 @@ def why_alone(inputs: Sequence[ResolvedInput]) -> str | None:
     """Return the reason why a job's histories can't share a query; None if they can."""
     for given in inputs:
         if given.keys:
-            return f"input {given.name} has keys of the user's own"
+            return f"input {given.name} has keys that the test gives"
     try:
         key_space([given.source for given in inputs])
     except BadInput as error:

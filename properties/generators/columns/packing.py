@@ -181,8 +181,8 @@ def unpack(
         if owner is None:
             shown = ", ".join(f"{column} {value!r}" for column, value in row.items())
             raise UnreadableKey(
-                f"the job's output has a row whose key is null, {shown}; where the key is that of a side "
-                "which has one, as by coalesce, hundreds share a query"
+                f"the job's output has a row whose key is null, {shown}; if each row has the key of "
+                "either side, as by coalesce, hundreds of histories share a query"
             )
         owners.append(owner)
     found: list[list[Row]] = [[] for _ in histories]
@@ -235,12 +235,12 @@ def _restored(
 def _unreadable(space: KeySpace, column: str, value: Any, owner: int | None, unpacked: tuple[int, Any] | None) -> str:
     if unpacked is not None:
         return (
-            f"the job's output has a row with the keys of two histories, of numbers {owner} and {unpacked[0]}, for it "
-            "brings together rows of different keys"
+            f"the job's output has a row with the keys of two histories, numbers {owner} and {unpacked[0]}, because "
+            "the job combines rows of different keys"
         )
     given = space.packed(1, 1 if space.stride else "a")
     return (
-        f"the job's output has the key {value!r} ({type(value).__name__}) in the column {column!r}, which is no key "
-        f"that it was given (such as {given!r}), for it looks into its keys; where the key is selected as it came, "
-        "neither cast nor changed, hundreds share a query"
+        f"the job's output has the key {value!r} ({type(value).__name__}) in the column {column!r}, which isn't a key "
+        f"that it was given (such as {given!r}), because the job changes keys; if it selects the key without a cast "
+        "or change, hundreds of histories share a query"
     )

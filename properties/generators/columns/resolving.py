@@ -73,7 +73,7 @@ def distinct_names(what: str, names: Sequence[str]) -> None:
         if len(same) > 1:
             named = " and ".join(map(repr, dict.fromkeys(same)))
             raise BadInput(
-                f'two {what} have the name {named} (SQL ignores case): give each a name of its own, name="orders"'
+                f'two {what} have the name {named} (SQL ignores case): give each a different name, name="orders"'
             )
 
 
@@ -105,7 +105,7 @@ def _resolved(given: Input, seed: int) -> ResolvedInput:
     table = None if given.sample is None else _sample_table(given.sample)
     schema = table.schema if given.schema is None and table is not None else arrow_schema(given.schema)
     if reserved := [one for one in (given.name, *schema.names) if one.lower().startswith(RESERVED)]:
-        raise BadInput(f"{reserved[0]!r} is a name of streamproof's own: rename it")
+        raise BadInput(f"{reserved[0]!r} is a name that streamproof reserves: rename it")
     place = None
     if isinstance(given.time, str) and given.time not in schema.names and "." in given.time:
         if table is not None:
@@ -135,7 +135,7 @@ def _resolved(given: Input, seed: int) -> ResolvedInput:
 
 def _identity(given: Input, source: Source) -> tuple[str, ...]:
     if not isinstance(given.identity, (str, Sequence)):
-        raise BadInput(f'its identity is {short(given.identity)}: name a column or several, identity="id"')
+        raise BadInput(f'its identity is {short(given.identity)}: name one or more columns, identity="id"')
     identity = (given.identity,) if isinstance(given.identity, str) else tuple(given.identity)
     for column in identity:
         _column(source.schema, column, "named in its identity")
@@ -171,7 +171,7 @@ def _time_column(given: Input, schema: pa.Schema) -> str:
     of_records = None if envelope is None or envelope.time in schema.names else envelope.time
     if given.time is False:
         if not is_free:
-            raise BadInput(f"time is False, and there is a column {RECORDS_TIME!r}: rename it, or name the event time")
+            raise BadInput(f"time is False, but there is a column {RECORDS_TIME!r}: rename it, or name the event time")
         return RECORDS_TIME
     if given.time is None:
         if len(timestamps) == 1:
@@ -183,8 +183,8 @@ def _time_column(given: Input, schema: pa.Schema) -> str:
         there = f"{', '.join(timestamps)} are timestamps" if timestamps else "no column is a timestamp"
         raise BadInput(
             f"which column is the event time? {there}: name it, "
-            f'Input(…, time="{[*timestamps, *schema.names][0]}"), and where it is a number or text '
-            f"say its form, {UNITS}; where there is none, time=False"
+            f'Input(…, time="{[*timestamps, *schema.names][0]}"), and if it is a number or text '
+            f"give {UNITS}; without an event time, give time=False"
         )
     if given.time is not None and given.time == of_records:
         return of_records
@@ -193,7 +193,7 @@ def _time_column(given: Input, schema: pa.Schema) -> str:
 
 def _key_columns(given: Input, schema: pa.Schema, time: str) -> tuple[str, ...]:
     if not isinstance(given.key, (str, Sequence)):
-        raise BadInput(f"its key is {given.key!r}: name a column or several of {', '.join(schema.names)}")
+        raise BadInput(f"its key is {given.key!r}: name one or more columns of {', '.join(schema.names)}")
     key = (given.key,) if isinstance(given.key, str) else tuple(given.key)
     for column in key:
         _column(schema, column, "named as its key")
@@ -209,7 +209,7 @@ def _fitted(values: Sequence[Any], column: pa.Field, where: str) -> tuple[Any, .
     fitted = []
     for value in values:
         if value is None and not column.nullable:
-            raise BadInput(f"{where} has null, and the column {column.name!r} takes none: leave it out")
+            raise BadInput(f"{where} has null, and the column {column.name!r} isn't nullable: leave null out")
         try:
             (fits,) = plain_values(pa.array([value], column.type))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -236,9 +236,7 @@ def _pools(given: Input, source: Source, seed: int) -> dict[str, tuple[Any, ...]
     for column, values in (given.values or {}).items():
         _column(source.schema, column, "named in values")
         if column == source.time:
-            raise BadInput(
-                f"values names the event time {column!r}, which is drawn around what matters to the job: leave it out"
-            )
+            raise BadInput(f"values names the event time {column!r}, whose values streamproof chooses: leave it out")
         where = f"values[{column!r}]"
         if isinstance(values, st.SearchStrategy):
             try:
@@ -337,7 +335,7 @@ def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
                 f"{str(error).splitlines()[0]}"
             ) from None
         if not column.nullable and values.null_count:
-            raise BadInput(f"its sample has null in {column.name!r}, which takes none: drop such rows")
+            raise BadInput(f"its sample has null in {column.name!r}, which isn't nullable: drop such rows")
     return pa.table(columns, schema=schema)
 
 

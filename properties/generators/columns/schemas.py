@@ -104,7 +104,7 @@ def _arrow_field(field: T.StructField) -> pa.Field:
     if not kept:  # such as a variant, which is a struct in Arrow, or a text with a collation
         raise BadInput(
             f"the column {field.name!r} has the type {field.dataType.simpleString()}, which Arrow can't "
-            f"hand to Spark: give another type, and cast it in the job"
+            f"transfer to Spark: give another type, and cast it in the job"
         )
     return made
 

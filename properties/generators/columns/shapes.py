@@ -49,7 +49,9 @@ def encoded_source(
     if form is not None:
         logical = logical.set(logical.get_field_index(time), logical.field(time).with_type(TIMESTAMP))
     if given.null_times and not logical.field(time).nullable:
-        raise BadInput(f"null_times is {given.null_times}, and the event time {time!r} takes no null: leave it out")
+        raise BadInput(
+            f"null_times is {given.null_times}, and the event time {time!r} isn't nullable: leave null_times out"
+        )
     encoding = None
     if given.format is not None:
         payload = _payload_columns(given, schema if place is None else place.columns, time, key)
@@ -66,7 +68,9 @@ def _change_log(given: Input, schema: pa.Schema, key: tuple[str, ...]) -> Source
     if not key:
         raise BadInput(f"value={DEBEZIUM!r} needs the table's primary key: name its columns, key=…")
     if taken := [column.name for column in debezium.COLUMNS if column.name in schema.names]:
-        raise BadInput(f"value={DEBEZIUM!r} adds a column {taken[0]!r} to the table's: rename its own")
+        raise BadInput(
+            f"value={DEBEZIUM!r} adds a column {taken[0]!r}, which the table has too: rename the table's column"
+        )
     columns = _payload_columns(given, schema, debezium.TIME, key)
     form = time_form(debezium.TIME, debezium.TIME_KIND, "ms")
     encoding = Encoding(columns, debezium.TIME, form, given.format, given.value, given.headers)
@@ -82,19 +86,19 @@ def _check_shares(given: Input) -> None:
         raise BadInput(f"its format is {short(given.format)}: give {', '.join(map(repr, _FORMATS))}, or none")
     for name in ("malformed", "null_values", "headers"):
         if getattr(given, name) and given.format is None:
-            raise BadInput(f'{name} is given, and its rows have no payload: say the format too, format="kafka"')
+            raise BadInput(f'{name} is given, but its rows have no payload: give the format too, format="kafka"')
     for name in ("null_values", "headers"):
         if getattr(given, name) and given.format != "kafka":
             what = "lines of text" if given.format == "text" else f"records of {given.format}"
-            raise BadInput(f"{name} is given, and {what} have none: leave it out")
+            raise BadInput(f"{name} is given, but {what} have none: leave it out")
     if given.malformed and given.value == "text":
-        raise BadInput(f"malformed is {given.malformed}, and any text is a payload of value='text': leave it out")
+        raise BadInput(f"malformed is {given.malformed}, but with value='text' any text is valid: leave it out")
     if given.format is None and given.value != "json":
-        raise BadInput('value is given, and its rows have no payload: say the format too, format="kafka"')
+        raise BadInput('value is given, but its rows have no payload: give the format too, format="kafka"')
     if given.value == DEBEZIUM:
         if given.format != "kafka":
             raise BadInput(
-                f'value={DEBEZIUM!r} is of Kafka\'s records: leave out format={given.format!r}, or say "kafka"'
+                f'value={DEBEZIUM!r} needs records of Kafka: leave out format={given.format!r}, or say "kafka"'
             )
         for name, said in (
             ("time", given.time),
@@ -103,11 +107,11 @@ def _check_shares(given: Input) -> None:
         ):
             if said is not None and said != debezium.TIME:
                 raise BadInput(
-                    f"{name} is given, and the event time of a change event is its {debezium.TIME!r}: leave it out"
+                    f"{name} is given, but the event time of a change event is its {debezium.TIME!r}: leave it out"
                 )
     if given.value == AVRO:
         raise BadInput(
-            "value is 'avro', and Avro needs the record's schema: from streamproof import avro, and give "
+            "value is 'avro', but Avro needs the record's schema: from streamproof import avro, and give "
             'value=avro("record.avsc")'
         )
     if not callable(given.value) and given.value not in _VALUES:
@@ -131,8 +135,8 @@ def _payload_columns(given: Input, schema: pa.Schema, time: str, key: tuple[str,
         fields = [field for field in schema if field.name not in key]
         if time in schema.names:
             raise BadInput(
-                f'value="text" has no room for the event time {time!r}: use value="json", or let it be the timestamp '
-                f'of Kafka\'s records, time="{RECORDS_TIME}"'
+                f'value="text" can\'t contain the event time {time!r}: use value="json", or the timestamp '
+                f'of Kafka records as event time, time="{RECORDS_TIME}"'
             )
     if isinstance(given.value, Avro):
         lacking = [name for name in schema.names if name not in (*key, *given.value.fields)]

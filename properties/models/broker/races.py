@@ -57,7 +57,8 @@ def chosen(names: Sequence[str], count: int, join: str, seed: int) -> list[Playe
         raise BadInput(f"{repeated[0]} is named twice: name it once, and give the number of plays with --histories")
     if len(fields := {str(one.histories[0].options["foreign_key"]) for one in found}) > 1:
         raise BadInput(
-            f"the histories name their right rows in different fields ({', '.join(sorted(fields))}): play them apart"
+            f"the histories name their right rows in different fields ({', '.join(sorted(fields))}): "
+            "run a command for each field"
         )
     return found
 

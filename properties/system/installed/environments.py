@@ -199,7 +199,7 @@ def _ended(done: subprocess.CompletedProcess[str]) -> str | None:
         return None
     lines = [line.strip() for line in [*done.stdout.splitlines(), *done.stderr.splitlines()] if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:")]
-    return first_line((errors or lines or [f"it ended with {done.returncode}"])[-1]).removeprefix("ERROR: ")
+    return first_line((errors or lines or [f"exit code {done.returncode}"])[-1]).removeprefix("ERROR: ")
 
 
 def _require(done: subprocess.CompletedProcess[str], version: str, command: str) -> None:

@@ -27,7 +27,8 @@ def test_the_batch_after_the_last_is_written_the_last_is_there_and_others_are_re
         assert follows(HELD, now) == (batch > HELD.batch)
     else:
         with pytest.raises(
-            BadInput, match=rf"all batches up to 3, and .* continues with {batch}: either is an older copy"
+            BadInput,
+            match=rf"all batches up to 3, and .* continues with {batch}: the table or the checkpoint is an older copy",
         ):
             follows(HELD, now)
 

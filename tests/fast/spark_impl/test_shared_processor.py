@@ -167,7 +167,7 @@ def test_a_logic_that_raises_at_its_end_reports_it_too(method: str, clock: int) 
 def test_a_timer_that_is_not_after_the_watermark_is_reported() -> None:
     player = Player(Overdue(0), Counting(10))
     ((_, failed),) = player.batch(20, row(0, "a", 5), row(1, "a", 25))
-    assert failed.reason == "failed: ValueError: the timer 20 isn't after the watermark 20, as Spark wants it"
+    assert failed.reason == "failed: ValueError: the timer 20 isn't after the watermark 20, as Spark requires"
     assert seen(player.batch(40)) == [(1, "a", 1)]
 
 

@@ -76,8 +76,8 @@ def test_the_result_has_the_columns_of_every_changelog(sides: tuple[DataFrame, D
         ("right", {"timestamp": "v"}, "right: timestamp: the column 'v' is string"),
         ("right", {"key": "n"}, "key: string on the left and int on the right clash: cast one of them"),
         ("right", {"order": "v"}, "order: bigint on the left and string on the right clash: cast one of them"),
-        ("right", {"order": None}, "right: order: there is none, but the other input has one.*: name its column"),
-        ("left", {"order": None}, "left: order: there is none, but the other input has one"),
+        ("right", {"order": None}, "right: order: missing, but the other input has an order.*: name the column"),
+        ("left", {"order": None}, "left: order: missing, but the other input has an order"),
     ],
 )
 def test_a_wrong_input_is_refused_where_it_is_declared(
@@ -109,7 +109,7 @@ def test_a_bare_frame_has_the_columns_key_timestamp_and_value(sides: tuple[DataF
     assert bare.columns[0] == "key"
     spelled = table_table_join(*(table(side, key="k", timestamp="t", value="v") for side in sides), join="outer")
     assert [row[1:] for row in bare.collect()] == [row[1:] for row in spelled.collect()] != []
-    with pytest.raises(BadInput, match=r"^left: value: 'value' is not in.*[^;]; name its columns: table\(frame, k"):
+    with pytest.raises(BadInput, match=r"^left: value: 'value' is not in.*[^;]; name the columns: table\(frame, k"):
         table_table_join(*sides)
 
 

@@ -58,7 +58,7 @@ def test_a_window_is_joined_with_a_table_whose_values_are_structs_and_outlive_a_
         ({"right": {"value": None}, "with_": "table"}, "right: value: 'value' is not in the input"),
         ({"right": {"value": "nam"}, "with_": "table"}, "right: value: 'nam' is not in the input"),
         ({"right": {"key": "time"}, "with_": "table"}, "key: string on the events"),
-        ({"right": {"order": "time"}, "with_": "table"}, "events: order: there is none, but the other input has one"),
+        ({"right": {"order": "time"}, "with_": "table"}, "events: order: missing, but the other input has an order"),
         ({"right": {}, "with_": "table", "retention": "-1 ms"}, "can't be negative"),
         ({"retention": "1 day"}, "retention: this windowed table forgets a window"),
         (

@@ -25,7 +25,7 @@ class Avro:
         except Exception as error:  # fastavro's errors share no base class
             raise BadInput(f"the Avro schema can't be used: {type(error).__name__}: {error}") from None
         if not isinstance(self._schema, dict) or self._schema.get("type") != "record":
-            raise BadInput("the Avro schema is no record: give a schema with fields")
+            raise BadInput("the Avro schema isn't a record: give a schema with fields")
         self.fields = tuple(str(field["name"]) for field in self._schema["fields"])
         self._header = b"" if schema_id is None else b"\x00" + schema_id.to_bytes(4, "big")
         self.__name__ = "avro"

@@ -190,7 +190,7 @@ def refused_columns(value: PayloadForm, columns: Mapping[str, pa.DataType]) -> s
     if value == "csv":
         for name, kind in columns.items():
             if pa.types.is_nested(kind) or pa.types.is_binary(kind):
-                return f"CSV has no form for the column {name!r} of the type {kind}: leave it out, or use value='json'"
+                return f"CSV can't contain the column {name!r} of the type {kind}: leave it out, or use value='json'"
     if value == "text" and [*map(str, columns.values())] != ["string"]:
         named = ", ".join(columns) or "none"
         return (

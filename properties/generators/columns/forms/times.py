@@ -95,18 +95,18 @@ def time_form(column: str, kind: pa.DataType, time_format: str | None) -> TimeFo
     where = f"the event time {column!r}"
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         if time_format is not None:
-            raise BadInput(f"{where} is a {kind}, and time_format is {time_format!r}: leave that out")
+            raise BadInput(f"{where} is a {kind}, but time_format is {time_format!r}: leave time_format out")
         return TimeForm(kind, None, DAY_US) if pa.types.is_date(kind) else None
     if pa.types.is_string(kind):
         return TimeForm(kind, time_format, _grain_of_text_us(where, time_format))
     if not (pa.types.is_integer(kind) or pa.types.is_float64(kind) or pa.types.is_decimal(kind)):
         raise BadInput(
-            f"{where} is {kind}, which has none: declare it as the source has it, a timestamp, a date, text, or a "
+            f"{where} is {kind}, which is no type of an event time: declare a timestamp, a date, text, or a "
             "bigint, double or decimal since 1970"
         )
     if time_format not in UNITS_US:
         given = f"time_format is {time_format!r}" if time_format else "its unit isn't known"
-        raise BadInput(f"{where} is {kind}, and {given}: say it, {UNITS}")
+        raise BadInput(f"{where} is {kind}, and {given}: give {UNITS}")
     unit_us = UNITS_US[time_format]
     grain_us = unit_us
     if pa.types.is_floating(kind) and time_format == "s":

@@ -93,9 +93,12 @@ class _Parsing:
         name, inputs = header.get("job"), header.get("inputs")
         variation = header.get("variation", {})
         if not isinstance(name, str) or not isinstance(inputs, Mapping) or not isinstance(variation, Mapping):
-            self._refuse('this is no header: begin with {"job": "name", "inputs": {"events": "user string, …"}}')
+            self._refuse('the header is missing: begin with {"job": "name", "inputs": {"events": "user string, …"}}')
         if set(inputs) != set(self.sources):
-            self._refuse(f"it has the inputs {', '.join(inputs)}, and the job {', '.join(self.sources)}: rename them")
+            self._refuse(
+                f"the file has the inputs {', '.join(inputs)}, but the job has {', '.join(self.sources)}: "
+                "rename the inputs"
+            )
         batches: list[list[Arrival]] = [[]]
         unreadable: list[Unreadable] = []
         clock: dict[int, int] = {}
@@ -121,17 +124,17 @@ class _Parsing:
 
     def _unreadable(self, batch: int, arrival: Arrival, fault: str) -> Unreadable:
         if not self.sources[arrival.input].has_payload:
-            self._refuse(f"input {arrival.input} has columns and no payload: leave the line out")
+            self._refuse(f"input {arrival.input} has columns, but no payload: leave the line out")
         if fault not in (*FAULTS, NULL):
-            self._refuse(f"no payload is {fault!r}: use {', '.join((*FAULTS, NULL))}")
+            self._refuse(f"unknown payload {fault!r}: use {', '.join((*FAULTS, NULL))}")
         return Unreadable(batch, arrival.input, arrival.row, fault)
 
     def _check(self, batches: Sequence[Sequence[Arrival]], clock: Mapping[int, int]) -> None:
         if len(clock) < len(batches):
             missing = next(number for number in range(len(batches)) if number not in clock)
-            raise BadInput(f"{self.file}: batch {missing} has no heartbeat: give every batch one, or none of them")
+            raise BadInput(f"{self.file}: batch {missing} has no heartbeat: give each batch a heartbeat, or none")
         if list(clock.values()) != sorted(clock.values()):
-            raise BadInput(f"{self.file}: its heartbeats go back: let none be before the one of the batch before")
+            raise BadInput(f"{self.file}: a heartbeat is earlier than the previous batch's: give ascending heartbeats")
         for number, batch in enumerate(batches):
             for name, row in batch:
                 if (self.sources[name].time_us_of(row) or 0) > clock[number]:
@@ -152,24 +155,24 @@ class _Parsing:
         for column in source.schema:
             if column.name not in row:
                 self._refuse(
-                    f"the row lacks the column {column.name!r} of input {name}: add it, null where it has none"
+                    f"the row lacks the column {column.name!r} of input {name}: add the column, with null for no value"
                 )
             values[column.name] = self._value(row[column.name], column)
         if values[source.time] is None and not source.null_times:
             self._refuse(
-                f"the event time {source.time!r} is null: give each row one, or say that rows may have none, "
+                f"the event time {source.time!r} is null: give each row an event time, or let rows have none: "
                 "Input(…, null_times=0.05)"
             )
         if values[source.time] is not None and values[source.time] != source.time_of(source.time_us(values)):
             self._refuse(
-                f"the event time {source.time!r} is {row[source.time]}, for which its form has no room: "
-                f"make it a whole number of {duration(source.grain_us)}"
+                f"the event time {source.time!r} is {row[source.time]}, which its type can't contain: "
+                f"give a whole number of {duration(source.grain_us)}"
             )
         return Arrival(name, values)
 
     def _value(self, encoded: Any, column: pa.Field) -> Any:
         if encoded is None and not column.nullable:
-            self._refuse(f"the column {column.name!r} is null, and takes no null: give it a value")
+            self._refuse(f"the column {column.name!r} is null, but isn't nullable: give it a value")
         try:
             value = _decoded(encoded, column.type)
             (fits,) = plain_values(pa.array([value], column.type))
@@ -193,11 +196,11 @@ class _Parsing:
         try:
             value = json.loads(line)
         except ValueError as error:
-            self._refuse(f"this is no JSON: {error}")
+            self._refuse(f"this isn't JSON: {error}")
         except RecursionError:
             self._refuse("nested too deeply to be read: flatten the value")
         if not isinstance(value, dict):
-            self._refuse("this is no JSON object")
+            self._refuse("this isn't a JSON object")
         return value
 
     def _refuse(self, why: str) -> NoReturn:
@@ -208,7 +211,7 @@ def _form(kind: pa.DataType) -> str:
     if pa.types.is_timestamp(kind):
         return 'write it as "2024-01-15T12:00:00Z"' if kind.tz else 'write it as "2024-01-15T12:00:00", without a zone'
     for is_of, form in (
-        (pa.types.is_decimal, 'write it as text, "1.50", with digits that its type has room for'),
+        (pa.types.is_decimal, 'write it as text, "1.50", with at most the digits of its type'),
         (pa.types.is_date, 'write it as "2024-01-15"'),
         (pa.types.is_binary, "write it as base64"),
         (pa.types.is_duration, "write it as a whole number of microseconds"),

@@ -193,7 +193,7 @@ def test_a_space_without_legal_options_is_refused() -> None:
 
 def test_a_space_that_is_too_large_to_search_is_refused() -> None:
     values = {"size": tuple(range(300)), "step": tuple(range(300))}
-    with pytest.raises(BadInput, match="has 90000 combinations, more than 50000: name options as independent"):
+    with pytest.raises(BadInput, match="has 90000 combinations, more than 50000: declare the options"):
         draw_definitions(three(values=values), 1, 1)
 
 

@@ -243,7 +243,7 @@ def test_histories_with_different_ways_are_each_asked_in_their_own(monkeypatch: 
 
 
 def test_a_law_that_runs_nothing_again_takes_no_way() -> None:
-    with pytest.raises(CannotRecheck, match="the law 'changelog' runs no history again: leave way out"):
+    with pytest.raises(CannotRecheck, match="the law 'changelog' has no run options: leave way out"):
         recheck("changelog", FIVE, way=PLAIN)
 
 

@@ -154,7 +154,7 @@ def test_a_mutant_that_shows_in_few_histories_is_listed_with_the_size_at_which_i
     assert histories_in_pools(registration, definitions, int(0.85 * found.needed)) * 3 < MIN_KILLING * of
     assert str(found).startswith(
         f"killed in fewer than 10 histories of a check: gap_exclusive (3 of {of:,}; by changelog): "
-        f"check --histories {found.needed:,} would show it 10 times"
+        f"check --histories {found.needed:,} would kill it 10 times"
     )
 
 
@@ -189,8 +189,8 @@ def test_an_option_that_all_killing_histories_have_and_few_definitions_is_named(
 
 def test_a_survivor_is_named_with_what_its_survival_shows_and_the_remedy() -> None:
     (line,) = survivors([killed("merges_one", "changelog", 300, []), killed("gap_exclusive", "labels", 9, [history()])])
-    assert line.startswith("survived: merges_one (0 of 300): less than one of 100 histories shows it, if any: ")
-    assert "mutants session_windows merges_one --histories 3,000 would look further" in line
+    assert line.startswith("survived: merges_one (0 of 300): fewer than one in 100 histories kill it, if any: ")
+    assert "mutants session_windows merges_one --histories 3,000 would check more" in line
     assert "session_windows isn't asked schedules: its registration has no protocol" in line
 
 

@@ -55,7 +55,7 @@ FAULTS = [
     damaged("a byte order mark", "\ufeff" + GOOD, "begins with a byte order mark: .*", 1),
     damaged("not UTF-8", b'{"name": "\xff"}\n', "not UTF-8 at byte 10 of the line: save the file as UTF-8"),
     damaged("JSON of another type", "[1, 2]\n", "a line must be a JSON object, not list: .*"),
-    damaged("NaN", '{"name": NaN}\n', "NaN is no JSON value: .*"),
+    damaged("NaN", '{"name": NaN}\n', "NaN isn't a JSON value: .*"),
     *(damaged(f"without {name}", without(name), f"without '{name}': add it") for name in RECORDED if name != "seed"),
     damaged("a name that is no text", line(name=["h"]), r"the name \['h'\] is not a string: .*"),
     damaged("an empty name", line(name=""), "the name is empty: .*"),

@@ -78,7 +78,7 @@ def test_every_value_that_is_drawn_comes_back_from_the_lines_to_paste(column: st
 def test_an_example_of_one_line_is_a_text_and_no_file() -> None:
     (history,) = saved_histories([to_text(JobHistory(((),)), [CLICKS.source]).strip()], None, [CLICKS.source])
     assert history.arrivals == []
-    with pytest.raises(BadInput, match="example 0, line 1: this is no header"):
+    with pytest.raises(BadInput, match="example 0, line 1: the header is missing"):
         saved_histories([' {"input": "events"}'], None, [CLICKS.source])
     with pytest.raises(BadInput, match=r"nowhere\.jsonl: can't be read"):
         saved_histories(["nowhere.jsonl"], None, [CLICKS.source])
@@ -120,12 +120,12 @@ GOOD = '{"input": "events", "row": {"user": "a", "at": "2024-01-15T12:00:00Z", "
     [
         ("", "history is empty"),
         ("\n", "history is empty"),
-        ("{", "history, line 1: this is no JSON"),
+        ("{", "history, line 1: this isn't JSON"),
         ('{"job": ' + "[" * 100_000, "history, line 1: nested too deeply to be read"),
-        ('{"job": ' + "9" * 5000 + "}", "history, line 1: this is no JSON"),
-        ("[]", "history, line 1: this is no JSON object"),
-        (GOOD, "line 1: this is no header"),
-        ('{"job": "h", "inputs": {"clicks": ""}}', "line 1: it has the inputs clicks, and the job events"),
+        ('{"job": ' + "9" * 5000 + "}", "history, line 1: this isn't JSON"),
+        ("[]", "history, line 1: this isn't a JSON object"),
+        (GOOD, "line 1: the header is missing"),
+        ('{"job": "h", "inputs": {"clicks": ""}}', "line 1: the file has the inputs clicks, but the job has events"),
         (HEADER + "\n" + GOOD + '{"cat": 1}', "line 4: use {"),
         (HEADER + '{"cut": true, "more": 1}', "line 2: use {"),
         (HEADER + GOOD.replace("events", "event"), "line 2: there is no input 'event': the job has events"),
@@ -138,7 +138,7 @@ GOOD = '{"input": "events", "row": {"user": "a", "at": "2024-01-15T12:00:00Z", "
         (HEADER + GOOD.replace('"1.00"', '"1.0"'), "line 2: '1.0' in the column 'amount' is Decimal('1.00') as"),
         (HEADER + GOOD.replace('"1.00"', '"1.005"'), "line 2: '1.005' in the column 'amount' is no decimal128"),
         (HEADER + GOOD.replace('"1.00"', '"NaN"'), "line 2: 'NaN' in the column 'amount' is no decimal128"),
-        (HEADER + GOOD.replace('"1.00"', "null"), "line 2: the column 'amount' is null, and takes no null"),
+        (HEADER + GOOD.replace('"1.00"', "null"), "line 2: the column 'amount' is null, but isn't nullable"),
         (HEADER + GOOD.replace('"a"', "7"), "line 2: 7 in the column 'user' is no string"),
         (HEADER + GOOD.replace("00Z", "00"), "in the column 'at' is no timestamp[us, tz=UTC]: write it as"),
         (HEADER + GOOD.replace('"2024-01-15T12:00:00Z"', "null"), "line 2: the event time 'at' is null"),
@@ -149,7 +149,7 @@ GOOD = '{"input": "events", "row": {"user": "a", "at": "2024-01-15T12:00:00Z", "
         (HEADER + '{"heartbeat": "2024-01-15T12:00:00Z"}\n{"cut": true}\n', "history: batch 1 has no heartbeat"),
         (
             HEADER + '{"heartbeat": "2024-01-15T12:00:00Z"}\n{"cut": true}\n{"heartbeat": "2024-01-15T11:00:00Z"}',
-            "history: its heartbeats go back",
+            "history: a heartbeat is earlier than the previous batch",
         ),
         (
             HEADER + GOOD + '{"heartbeat": "2024-01-15T11:00:00Z"}',

@@ -75,7 +75,7 @@ def test_the_first_lines_say_what_was_expected_what_came_and_of_which_rows() -> 
     ("run", "compared"),
     [
         (RunOptions(mode="update", trigger="available_now"), "mode update, trigger available_now"),
-        (RunOptions(mode="complete", is_sink=True), "what the sink holds at the end, trigger default"),
+        (RunOptions(mode="complete", is_sink=True), "content of the sink at the end, trigger default"),
     ],
 )
 def test_the_last_line_says_the_seed_and_what_was_compared(run: RunOptions, compared: str) -> None:

@@ -33,7 +33,7 @@ def test_a_counterexample_is_saved_as_history_text_and_metadata(tmp_path: Path) 
     assert path is not None
     assert re.fullmatch(r"job-[0-9a-f]{12}", path.name)
     assert said.startswith(counterexample_text(one))
-    assert f"Saved in {path}, and run first the next time." in said
+    assert f"Saved in {path}; the next check runs it first." in said
     assert {file.name for file in path.iterdir()} == {"counterexample.json", "counterexample.txt", "history.jsonl"}
     assert (path / "history.jsonl").read_text() == to_text(history(2), [CLICKS])
     assert (path / "counterexample.txt").read_text() == counterexample_text(one) + "\n"
@@ -117,7 +117,7 @@ def test_a_history_is_on_disk_before_it_is_shrunk_and_forgotten_when_a_smaller_o
     assert kept is not None
     assert saved(tmp_path) == [history(100)]
     assert not metadata(kept)["confirmed"]
-    assert "The check ended before it had shrunk it" in (kept / "counterexample.txt").read_text()
+    assert "The check ended before it had shrunk the history" in (kept / "counterexample.txt").read_text()
     _, path = checking.violation(counterexample(history(2)), "9 of 300 histories differ.", kept)
     assert [*tmp_path.iterdir()] == [path]
     assert saved(tmp_path) == [history(2)]
@@ -157,7 +157,7 @@ def test_a_history_that_can_t_be_saved_is_printed_whole(tmp_path: Path, rows: in
     checking = store_in(tmp_path / "file")
     assert checking.keep(history(rows), PLAIN) is None
     said = checking.failure(history(rows), PLAIN, "it fails")
-    assert re.search(r"It can't be saved in /.*/file/job-\w+ \(.+\): keep what stands below", said)
+    assert re.search(r"The history can't be saved in /.*/file/job-\w+ \(.+\): copy it from below", said)
     (back,) = saved_histories(ast.literal_eval(said.partition("    examples=")[2]), None, [CLICKS])
     assert back == history(rows)
 
@@ -177,7 +177,7 @@ def test_where_the_disk_is_full_nothing_is_left_and_the_larger_history_stays(
     monkeypatch.setattr(store, "_write", until_full)
     said, path = checking.violation(counterexample(history(2)), "9 of 300 histories differ.", kept)
     assert path is None
-    assert "(No space left on device): keep what stands below." in said
+    assert "(No space left on device): copy it from below." in said
     assert [*tmp_path.iterdir()] == [kept]
     assert saved(tmp_path) == [history(9)]
 

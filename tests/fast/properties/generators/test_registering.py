@@ -173,11 +173,11 @@ FILE = r", profile 'odd': the options {'limit': .*history file.*use"
         (
             registration(Raising, {"first": {}, "second": {"limit": 1}}),
             ", profile 'first': the reference raises KeyError: 'no such row', at the record .*'events', '.*, 2, .*"
-            "fix it, or give a domain with values that it can take$",
+            "fix the reference, or give a domain of values that the reference accepts$",
         ),
         (
             registration(lambda definition: Behaviour(definition, StreamTime())),
-            ", profile 'plain': the behaviour can't be made, TypeError: ",
+            ", profile 'plain': the behaviour can't be created, TypeError: ",
         ),
         (
             replace(registration(), domain=Domain(value=no_value)),
@@ -252,7 +252,7 @@ def test_our_operators_are_sound_too_and_are_imported_when_they_are_needed() -> 
 @pytest.mark.parametrize(
     ("space", "message"),
     [
-        (OptionSpace({"join": ("inner", "middle")}), "no legal options of its space have join=middle: leave"),
+        (OptionSpace({"join": ("inner", "middle")}), "no legal options of its space contain join=middle: leave"),
         (OptionSpace({"join": ()}), "join has no values in its space of options"),
         (OptionSpace({"join": ("inner",)}, ("emit",)), "emit is independent in its space of options, but has no"),
     ],

@@ -143,9 +143,9 @@ def test_each_witness_has_a_vote() -> None:
     votes = {vote.witness: vote for vote in found_of(history_of()).votes}
     assert votes["reference"].agrees is True
     assert votes["Spark"].agrees is False
-    assert votes["duckdb"].says == "says what is expected"
-    assert votes["protocol"].says.startswith("not asked: ")
-    assert votes["kafka"].says == "not asked: run `streamproof run history.jsonl --on kafka`"
+    assert votes["duckdb"].says == "agrees with the expected outcome"
+    assert votes["protocol"].says.startswith("not run: ")
+    assert votes["kafka"].says == "not run: run `streamproof run history.jsonl --on kafka`"
 
 
 def test_no_witness_is_asked_where_the_check_was_ended() -> None:
@@ -216,7 +216,13 @@ def test_the_text_says_all_that_the_page_says() -> None:
     assert said.startswith(
         "streamproof report: violated: 2 checks, 1 violated, 1 conforms\n\nMissing: interrupted by SIGINT\n"
     )
-    for part in ("<- first difference", "duckdb: says what is expected", "The test to paste:", "Seed 7.", "gap + 1"):
+    for part in (
+        "<- first difference",
+        "duckdb: agrees with the expected outcome",
+        "The test to paste:",
+        "Seed 7.",
+        "gap + 1",
+    ):
         assert part in said
 
 

@@ -439,7 +439,7 @@ COMMANDS = [
         1,
         given={"shop.py": MODULE, ".streamproof/jobs": "a file"},
         after_steps=True,
-        reports=r"It can't be saved in .+\n(.|\n)+examples=\[r\'\'\'\n(.|\n)+violated",
+        reports=r"The history can't be saved in .+\n(.|\n)+examples=\[r\'\'\'\n(.|\n)+violated",
     ),
 ]
 

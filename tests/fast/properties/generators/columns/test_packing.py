@@ -139,15 +139,15 @@ def test_negative_keys_and_the_ends_of_a_range_come_back() -> None:
 def test_a_key_without_room_says_why(kind: str) -> None:
     given = resolve(Input(f"k {kind}, at timestamp", time="at", key="k"))
     assert "no key column of text, int or bigint" in str(why_alone([given]))
-    with pytest.raises(BadInput, match="a query of its own"):
+    with pytest.raises(BadInput, match="in a separate query"):
         pack(drawn([given], 2), [given])
 
 
 def test_inputs_without_a_key_or_with_the_users_own_run_alone() -> None:
     assert why_alone([resolve(Input("user string, at timestamp"))]) == (
-        "input events has no key; its histories then run each in a query of its own"
+        "input events has no key; each history then runs in a separate query"
     )
-    assert "keys of the user's own" in str(why_alone([resolve(Input("u string, at timestamp", key="u", keys=["a"]))]))
+    assert "keys that the test gives" in str(why_alone([resolve(Input("u string, at timestamp", key="u", keys=["a"]))]))
     assert why_alone([resolve(Input("u string, at timestamp", key="u"))]) is None
 
 
@@ -173,7 +173,7 @@ def test_ranges_of_int_and_bigint_are_the_same_where_they_are_joined() -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ("A", "the key 'A' (str) in the column 'user', which is no key that it was given (such as '00001|a')"),
+        ("A", "the key 'A' (str) in the column 'user', which isn't a key that it was given (such as '00001|a')"),
         ("00001|A", "the key '00001|A'"),
         ("00009|a", "the key '00009|a'"),
         (7, "the key 7 (int)"),
@@ -193,7 +193,7 @@ def test_after_an_outer_join_the_key_of_one_side_is_enough() -> None:
 
     assert back(user=None, buyer="00002|a") == [[], [{"user": None, "buyer": "a"}]]
     assert back(user="00001|a", buyer="00001|a") == [[{"user": "a", "buyer": "a"}], []]
-    with pytest.raises(BadInput, match="the keys of two histories, of numbers 1 and 2"):
+    with pytest.raises(BadInput, match="the keys of two histories, numbers 1 and 2"):
         back(user="00001|a", buyer="00002|a")
     with pytest.raises(BadInput, match="no column 'buyer': it has user; select the key"):
         back(user="00001|a")
@@ -236,7 +236,7 @@ def test_a_text_is_unpacked_where_it_is_made_of_the_history_s_own_key(
 
 
 def test_a_null_key_is_not_packed() -> None:
-    with pytest.raises(BadInput, match="a null key can't share a query"):
+    with pytest.raises(BadInput, match="a null key doesn't show its history"):
         pack([of_user(None)], [USERS])
 
 

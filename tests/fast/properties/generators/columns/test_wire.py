@@ -113,26 +113,26 @@ def test_a_time_keeps_its_order_and_its_distance_in_any_form(form: tuple[str, st
 @pytest.mark.parametrize(
     ("time", "more", "said"),
     [
-        ("ts bigint", {}, "the event time 'ts' is int64, and its unit isn't known: say it, time_format="),
-        ("ts bigint", {"time_format": "min"}, "time_format is 'min': say it"),
+        ("ts bigint", {}, "the event time 'ts' is int64, and its unit isn't known: give time_format="),
+        ("ts bigint", {"time_format": "min"}, "time_format is 'min': give time_format"),
         ("ts int", {"time_format": "ms"}, "has no room for ms since 1970: use a bigint"),
-        ("ts float", {"time_format": "s"}, "is float, which has none"),
+        ("ts float", {"time_format": "s"}, "is float, which is no type of an event time"),
         ("ts string", {"time_format": "%H:%M"}, "a pattern of strftime that says the whole time in UTC"),
-        ("ts timestamp", {"time_format": "ms"}, "leave that out"),
-        ("ts date", {"time_format": "s"}, "leave that out"),
-        ("ts timestamp not null", {"null_times": 0.1}, "takes no null"),
+        ("ts timestamp", {"time_format": "ms"}, "leave time_format out"),
+        ("ts date", {"time_format": "s"}, "leave time_format out"),
+        ("ts timestamp not null", {"null_times": 0.1}, "isn't nullable"),
         ("ts timestamp", {"null_times": 2}, "null_times is 2: give a share from 0 up to 1"),
         ("ts timestamp", {"format": "mqtt"}, "its format is 'mqtt': give 'kafka', 'kinesis', 'eventhubs', "),
-        ("ts timestamp", {"malformed": 0.1}, 'say the format too, format="kafka"'),
-        ("ts timestamp", {"value": "csv"}, 'say the format too, format="kafka"'),
+        ("ts timestamp", {"malformed": 0.1}, 'give the format too, format="kafka"'),
+        ("ts timestamp", {"value": "csv"}, 'give the format too, format="kafka"'),
         (
             "ts timestamp",
             {"format": "kafka", "value": "avro"},
             "Avro needs the record's schema: from streamproof import avro, and give value=avro(",
         ),
-        ("ts timestamp", {"format": "kafka", "value": "text"}, "has no room for the event time 'ts'"),
-        ("ts timestamp, more array<int>", {"format": "kafka", "value": "csv"}, "CSV has no form for the column 'more'"),
-        ("n int", {"format": "kafka", "value": "text", "malformed": 0.1, "time": None}, "any text is a payload"),
+        ("ts timestamp", {"format": "kafka", "value": "text"}, "can't contain the event time 'ts'"),
+        ("ts timestamp, more array<int>", {"format": "kafka", "value": "csv"}, "CSV can't contain the column 'more'"),
+        ("n int", {"format": "kafka", "value": "text", "malformed": 0.1, "time": None}, "any text is valid"),
         ("ts timestamp", {"format": "text", "null_values": 0.1}, "lines of text have none"),
         ("n int", {"format": "kafka", "time": "timestamp", "time_format": "ms"}, "is the records' own timestamp"),
         ("ts timestamp", {"format": "kinesis", "null_values": 0.1}, "records of kinesis have none"),
@@ -247,7 +247,7 @@ def test_a_job_is_not_given_a_time_that_its_source_does_not_have() -> None:
     assert tables(lines, {"line": "x y", "timestamp": AT}) == [{"value": "x y"}]
     (history,) = draw_histories([resolved], [], 1, 0)
     assert parse(to_text(history, [resolved.source]), [resolved.source]).batches == history.batches
-    with pytest.raises(BadInput, match="time is False, and there is a column 'timestamp': rename it"):
+    with pytest.raises(BadInput, match="time is False, but there is a column 'timestamp': rename it"):
         resolve(Input("user string, timestamp bigint", time=False))
 
 
@@ -452,8 +452,8 @@ def test_what_arrives_shows_a_record_that_is_no_row() -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ('"at": null', "say that rows may have none, Input(…, null_times=0.05)"),
-        ('"at": "2024-10-27T01:30:00.500000Z"', "for which its form has no room: make it a whole number of 1 second"),
+        ('"at": null', "let rows have none: Input(…, null_times=0.05)"),
+        ('"at": "2024-10-27T01:30:00.500000Z"', "which its type can't contain: give a whole number of 1 second"),
     ],
 )
 def test_a_time_that_the_source_cannot_have_is_refused_in_a_file(changed: str, said: str) -> None:
@@ -468,9 +468,9 @@ def test_a_time_that_the_source_cannot_have_is_refused_in_a_file(changed: str, s
 def test_a_payload_in_a_file_is_refused_where_there_is_none_or_none_of_that_kind() -> None:
     row = {"user": "a", "at": AT, "amount": 1}
     text = to_text(JobHistory(((),), unreadable=(Unreadable(0, "clicks", row, NULL),)), [of_kafka().source])
-    with pytest.raises(BadInput, match="has columns and no payload"):
+    with pytest.raises(BadInput, match="has columns, but no payload"):
         parse(text, [clicks().source])
-    with pytest.raises(BadInput, match="no payload is 'mended': use truncated"):
+    with pytest.raises(BadInput, match="unknown payload 'mended': use truncated"):
         parse(text.replace('"null"', '"mended"'), [of_kafka().source])
 
 
@@ -580,9 +580,9 @@ def test_without_deletes_no_row_is_deleted_and_a_sample_s_rows_are_changes() -> 
     ("more", "said"),
     [
         ({"key": ()}, "needs the table's primary key: name its columns, key="),
-        ({"format": "text"}, "is of Kafka's records"),
-        ({"format": None}, "say the format too"),
-        ({"time": "amount"}, "time is given, and the event time of a change event is its 'ts_ms'"),
+        ({"format": "text"}, "needs records of Kafka"),
+        ({"format": None}, "give the format too"),
+        ({"time": "amount"}, "time is given, but the event time of a change event is its 'ts_ms'"),
         ({"time_format": "ms"}, "time_format is given"),
         ({"null_times": 0.1}, "null_times is given"),
         ({"deletes": 1.5}, "deletes is 1.5: give a share"),
@@ -629,7 +629,7 @@ def test_a_time_without_a_zone_is_written_to_avro_as_utc() -> None:
     [
         ("nowhere.avsc", {}, "nowhere.avsc: the Avro schema can't be read"),
         ("{", {}, "the Avro schema: not JSON"),
-        ({"type": "long"}, {}, "is no record"),
+        ({"type": "long"}, {}, "isn't a record"),
         ({"type": "record"}, {}, "the Avro schema can't be used"),
         (VISIT, {"schema_id": -1}, "schema_id is -1: give the schema's number"),
     ],
