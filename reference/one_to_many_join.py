@@ -45,7 +45,7 @@ class Behaviour:
         self.clock = clock
         self.left: dict[Key, Value] = {}
         self.right: dict[Key | None, tuple[Value, int]] = {}
-        self.rows: dict[tuple[Key | None, Key], tuple[Value, int]] = {}  # by (right key, left key)
+        self.rows: dict[tuple[Key | None, Key], tuple[Value, int]] = {}  # (right key, left key) -> (value, time)
 
     def arrive(self, record: Record) -> list[Output]:
         """Change a row: a left row looks up its right row; a right row finds its left rows by a range scan."""

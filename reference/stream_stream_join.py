@@ -88,7 +88,8 @@ class Behaviour:
 
         others = self.buffers["right" if record.input == "left" else "left"][record.key]
         partners = [row for row in others if _matches(join, record, row.record, self.clock.now)]
-        if record.input == "right" or join.right_drives:  # else left rows are never looked up
+        # If the left side alone drives the join, nothing looks up left rows.
+        if record.input == "right" or join.right_drives:
             self.buffers[record.input][record.key].append(Buffered(record, matched=bool(partners)))
         if record.input == "right" and not join.right_drives:
             return emitted

@@ -35,7 +35,7 @@ def meaning(groups: TableAggregate, accepted: Iterable[Accepted], clock: int) ->
 
 
 class Behaviour:
-    """The state machine: the table, for its old values, and each group's aggregate."""
+    """The state machine: stores the table, to subtract old values, and each group's aggregate."""
 
     def __init__(self, groups: TableAggregate, clock: Clock) -> None:
         self.groups = groups
@@ -52,7 +52,7 @@ class Behaviour:
         self.rows[record.key] = new
         before, after = self.groups.group(old), self.groups.group(new)
         emitted: list[Output] = []
-        for group in (before,) if before == after else (before, after):  # an unchanged group is updated once
+        for group in (before,) if before == after else (before, after):  # update an unchanged group only once
             if group is not None:
                 aggregate, largest = self.aggregates.get(group, (self.groups.aggregate.initializer(), 0))
                 if group == before:

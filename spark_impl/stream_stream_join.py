@@ -265,7 +265,7 @@ class StreamStreamLogic(Logic[Buffers]):
         if None in key:
             return [changed(row, self.alone(side, row.value), at)]
         partners = self.partners(state, side, at, clock)
-        if side == "right" or join.right_drives:  # else left rows are never looked up
+        if side == "right" or join.right_drives:  # if the left side alone drives the join, nothing looks up left rows
             insort(state[side], Buffered(at, row.value, bool(partners)), key=_timestamp)
         if side == "right" and not join.right_drives:
             return []

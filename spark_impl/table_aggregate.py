@@ -227,5 +227,5 @@ def table_aggregate_stages(groups: TableAggregate) -> TableAggregateStages:
 
 
 def table_aggregate_hops(width: int) -> tuple[To]:
-    """Return the hop of a row's messages to its groups, whose keys have `width` columns."""
+    """Return how the row stage sends messages to the group stage, whose keys have `width` columns."""
     return (To(width, rest=4),)

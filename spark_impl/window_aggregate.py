@@ -260,12 +260,12 @@ class Filled:
     """A window that contains rows.
 
     Attributes:
-        start: Its start (ms) or, by tuple, its first row's number.
-        end: Its end, exclusive; for a session, its last row's timestamp.
-        held: The unfinished aggregate of its rows or, with full storage, the rows.
-        rows: The number of its rows.
-        latest: The largest timestamp of its rows (ms).
-        not_emitted: The number of its rows that haven't been emitted.
+        start: The window's start (ms) or, by tuple, its first row's number.
+        end: The window's end, exclusive; for a session, the timestamp of the last row.
+        held: The unfinished aggregate of the window's rows or, with full storage, the rows.
+        rows: The number of the window's rows.
+        latest: The largest timestamp of the window's rows (ms).
+        not_emitted: The number of the window's rows that haven't been emitted.
         since: The clock's time (ms) at the arrival of the first row that hasn't been emitted.
         shown: The windows under which the table contains earlier results of this window.
     """

@@ -61,7 +61,7 @@ def windowed_table(
     Args:
         events: The stream to aggregate; see `table`. A batch DataFrame is a complete history: it is one batch, and with
             `emit="close"` all its windows close. A dropped row doesn't move the clock.
-        right: The input to join the result with; `with_` is its kind.
+        right: The input to join the result with; `with_` names the kind of this input.
         size: The length of a window; its end is exclusive.
         step: The time between the starts of consecutive windows; the size by default, and at most the size.
         grace: The time after its end in which a window still accepts rows.
@@ -147,8 +147,8 @@ def native_windowed_table(
     in no order. `sum`, `min` and `max` ignore null values, which `windowed_table` refuses.
 
     Args:
-        events: The stream to aggregate; see `table`. In a batch DataFrame all windows close. Windows start from 1970
-            on. The members of a `list` are in the order of arrival; the default order is time.
+        events: The stream to aggregate; see `table`. In a batch DataFrame all windows close. Windows are aligned to
+            1970. The members of a `list` are in the order of arrival; the default order is time.
         size: The length of a window; its end is exclusive.
         step: The time between the starts of consecutive windows; the size by default, and at most the size.
         grace: The time after its end in which a window still accepts rows: the watermark's delay.

@@ -31,7 +31,7 @@ NO_SIDE: tuple[str, Any] = ("", None)
 
 @dataclass(frozen=True, kw_only=True)
 class Counterexample(Generic[AnyHistory]):
-    """A history that breaks a law: two witnesses disagree, or a job differs from its expected output.
+    """A history that breaks a law: two witnesses disagree, or a job's output differs from the expected output.
 
     A counterexample read from its folder contains no outcomes, and nothing derived from outcomes.
 
@@ -43,7 +43,7 @@ class Counterexample(Generic[AnyHistory]):
         original: The original history, if the law compares a variant with its original.
         way: The run options of the law's second run, if any; for a job, the run options of the query. None if not
             saved.
-        confirmed: Whether the history also breaks the law alone, outside its cohort.
+        confirmed: Whether the history also breaks the law when run alone, outside its cohort.
         unconfirmed: The reason why the counterexample isn't confirmed; empty if confirmed.
         seed: The seed of the check; None if not saved.
         versions: The versions of streamproof and its libraries in the check; empty if not saved.

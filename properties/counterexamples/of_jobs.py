@@ -134,7 +134,8 @@ def watermarks_of(
     largest: list[dict[str, int | None]] = [dict.fromkeys(delays_us, clock) for clock in history.clock]
     if not largest:  # only the history's rows move the watermark
         largest = [{source.name: source.latest_us(batch) for source in sources} for batch in history.batches]
-    with_one_more = micro_batches([*largest, {}], delays_us, trigger=trigger)  # {} for the last watermark
+    # The additional empty batch shows the last watermark.
+    with_one_more = micro_batches([*largest, {}], delays_us, trigger=trigger)
     late, after = zip(*((one.late_ms, one.eviction_ms) for one in with_one_more if one.has_data), strict=True)
     return [BatchWatermarks(*(ms * 1_000 or None for ms in both)) for both in zip(late, after[1:], strict=False)]
 

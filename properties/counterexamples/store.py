@@ -80,7 +80,7 @@ class Store:
     def forget(self, path: Path | None) -> None:
         """Remove a counterexample that this process wrote, after a smaller counterexample is saved.
 
-        The counterexample stays if another process has written or found it in the meantime.
+        The counterexample stays if another process has written or found the same counterexample in the meantime.
         """
         written = None if path is None else self._written.pop((os.getpid(), path), None)
         if path is not None and written is not None:
@@ -134,7 +134,7 @@ def put(
                         if refresh != "never":
                             _refresh(hidden, target, metadata, refresh)
                         return target, None
-                number += os.path.lexists(target)  # else another process has just removed the folder
+                number += os.path.lexists(target)  # if the name is free again, another process has removed the folder
             else:
                 _sync(parent)
                 return target, version
@@ -143,7 +143,7 @@ def put(
 def remove_folder(folder: Path) -> None:
     """Remove a folder, if it exists; an interruption leaves the complete folder, or a hidden folder for `sweep`."""
     with suppress(OSError), _hidden(folder.parent) as hidden:
-        folder.rename(hidden)  # replaces the empty hidden folder, which is removed when the context ends
+        folder.rename(hidden)  # replaces the empty hidden folder, which `_hidden` removes
 
 
 def sweep(parent: Path) -> None:
@@ -175,7 +175,7 @@ def read_each(parent: Path, read: Callable[[Path], T], remedy: Callable[[Path], 
             if any((path / name).exists() for name in (HISTORY, METADATA)):
                 yield read(path)
         except BadInput as error:
-            if path.exists():  # else another check has just saved a smaller counterexample
+            if path.exists():  # another check may have replaced the counterexample by a smaller one
                 raise BadInput(f"{error}{remedy(path)}") from None
         except OSError as error:
             raise BadInput(f"{path}: can't be read ({error.strerror}): check its permissions") from None
@@ -217,7 +217,7 @@ def _refresh(hidden: Path, folder: Path, metadata: Mapping[str, object], refresh
         files = {path.name for path in hidden.iterdir()}
         for stale in {path.name for path in folder.glob("test_*.py")} - files:
             (folder / stale).unlink()
-        for name in sorted(files, key=lambda name: name == METADATA):  # metadata last: it contains `confirmed`
+        for name in sorted(files, key=lambda name: name == METADATA):  # last the metadata, which contain `confirmed`
             os.replace(hidden / name, folder / name)
         _sync(folder)
 
@@ -255,7 +255,7 @@ def _alone_in(parent: Path) -> Iterator[None]:
 
 
 def _version(folder: Path) -> FolderVersion | None:
-    """Return the version of a saved counterexample; None if it no longer exists."""
+    """Return the version of a saved counterexample; None if the counterexample no longer exists."""
     try:
         status = (folder / METADATA).stat()
     except OSError:

@@ -24,7 +24,7 @@ from .tables import arrivals_table, results_table
 from .timeline import timeline
 
 
-@cache  # reads five metadata files
+@cache  # cached, because reading five packages' versions is slow
 def versions() -> str:
     """Return the versions of streamproof, its libraries and Python, as text."""
     packages = ", ".join(

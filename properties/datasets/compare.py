@@ -37,7 +37,7 @@ class ComparedData:
         batches: The number of micro-batches.
         sessions: The number of sessions in the first witness's table.
         changes: The number of emitted changes, including tombstones; 0 if only tables were compared.
-        tombstones: The number of emitted tombstones.
+        tombstones: The number of tombstones that the witness emitted.
         merges: The number of records that joined two or more sessions; None without the reference, or without
             tombstones (`emit` is `close`).
         dropped: The dropped records by reason, for each witness that reports them.
@@ -80,7 +80,7 @@ def compare_data(
         options: The options of `session_windows`, as in a history file; durations in ms.
         witnesses: The witnesses; of several witnesses with the same name, the last runs.
         batches: The number of micro-batches; at most the number of rows.
-        progress: Called with the name of each step before it starts.
+        progress: A function that is called with the name of each step before the step starts.
 
     Raises:
         BadInput: The options are invalid, `batches` isn't positive, the aggregate doesn't accept the data's values, or

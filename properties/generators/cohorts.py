@@ -31,7 +31,7 @@ class Cohort:
 
     Attributes:
         operator: The operator's name.
-        options: Its options; durations in ms.
+        options: The operator's options; durations in ms.
         schedule: The clock (ms) after every batch.
         histories: The histories, each with one batch for every value of the schedule.
     """
@@ -133,8 +133,8 @@ def moved_by_one_each(histories: Sequence[History], generator: Random) -> list[H
 def cohorts_of(histories: Sequence[History], null_keys_alone: bool = True) -> list[tuple[Cohort, list[int]]]:
     """Group histories into cohorts that may share a query; return each cohort with the indexes of its histories.
 
-    A history with a null key is alone in its cohort, because a null key has no prefix. With `null_keys_alone=False`, it
-    may share a cohort.
+    A history with a null key is alone in its cohort, because a null key has no prefix. With `null_keys_alone=False`, a
+    history with a null key may share a cohort.
     """
     groups: dict[Any, list[int]] = defaultdict(list)
     for index, history in enumerate(histories):

@@ -281,8 +281,8 @@ def fewest_missing(draw: Callable[[int], tuple[T, Sequence[str]] | None]) -> T:
     """Draw until no goal is missing, at most `ATTEMPTS` times; return the first draw that misses the fewest goals.
 
     Args:
-        draw: Takes the number of the attempt; returns a draw and its missing goals. After the first attempt, None means
-            that an earlier attempt is no worse.
+        draw: A function from the number of the attempt to a draw and its missing goals. After the first attempt, None
+            means that an earlier attempt is no worse.
     """
     best = draw(0)
     assert best is not None

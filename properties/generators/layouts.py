@@ -423,7 +423,7 @@ class Typed:
         return table
 
     def _key(self, name: str, parts: Parts, cause: int | None) -> str | None:
-        parts = tuple(math.nan if part != part else part for part in parts)  # so that NaNs are equal
+        parts = tuple(math.nan if part != part else part for part in parts)  # a dict finds a NaN by identity
         if None not in parts:
             seems = self.layout.keys.owner(parts, len(self.cohort.histories))
             return self.keys.get(parts) or prefixed_key(seems, repr(parts))

@@ -45,8 +45,8 @@ def replay_on_kafka(traces: Iterable[Trace], constants: ModelConstants, module: 
 
     Args:
         traces: The behaviours, which are read in groups, so there may be many.
-        constants: The constants of their model.
-        module: The name of its module.
+        constants: The constants of the behaviours' model.
+        module: The name of the model's module.
 
     Raises:
         BadInput: The module or the protocol has no replay on Kafka, or a step is unreadable.

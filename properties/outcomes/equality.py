@@ -87,7 +87,7 @@ class Equality:
         for start in range(len(left)):
             if start in paired or len(paired) == len(right):
                 continue
-            asked: dict[int, int] = {}  # right index -> the left index that asks for it
+            asked: dict[int, int] = {}  # right index -> left index whose numbers are near the right numbers
             queue = [start]
             free: int | None = None
             for ours in queue:
@@ -101,7 +101,7 @@ class Equality:
                     queue.append(owner_of[theirs])
                 if free is not None:
                     break
-            while free is not None:  # move each left index of the path to its new partner
+            while free is not None:  # Swap partners along the augmenting path.
                 owner_of[free] = taker = asked[free]
                 paired[taker], free = free, paired.get(taker)
         return paired

@@ -39,7 +39,7 @@ class Outcome:
         grain: `ARRIVAL`: entries contain arrival and batch. `BATCH`: entries contain only the batch (arrival is -1).
             `END`: only `final` is known, and `entries` is empty.
         entries: The outputs, in order; at grain `BATCH`, only the order within a key is meaningful.
-        final: The final table, or the bag of a stream's results; None if the entries determine it.
+        final: The final table, or the bag of a stream's results; None if the entries determine the final result.
         knows_dropped: Whether the entries include dropped records.
         is_stream: Whether the result is a stream (a bag of all results) rather than a table.
     """

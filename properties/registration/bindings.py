@@ -195,7 +195,8 @@ class Binding:
 def keyed_binding(make_logic: Callable[[Any], Any], state: str) -> Binding:
     """Return the binding of an operator with one input that consists of a `Logic`; it can also run in shared queries.
 
-    The logic emits input values unchanged, or None: Python values in shared queries, JSON texts elsewhere.
+    The logic emits input values unchanged, or None. Values are Python objects in shared queries, and JSON texts in
+    other queries.
 
     Args:
         make_logic: Makes the logic of a definition.

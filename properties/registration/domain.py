@@ -72,15 +72,15 @@ class Domain:
         named: The keys to which a record's value may refer, such as foreign keys.
         renamed: A function from a definition, a value and a renamer of keys to the value with renamed keys.
         aligned: A function from a definition to the edges of the clock that no record moves.
-        numbers: A function from a definition to its numbers that affect the output.
-        silent: The operator's numbers that do not affect the output, each with the reason.
+        numbers: A function from a definition to the numeric options that affect the output.
+        silent: The numeric options that do not affect the output, each with the reason.
         by_clock: A function from a definition to whether the clock affects the output, so that a clock 1 ms off must be
             detected.
         is_plain: Whether a record is drawn without input and choice, because neither has an effect.
         agreed: Takes a definition and the records of a history; returns the records with values that the operator
             accepts together. None if the operator accepts all values together.
-        takes_until_forgotten: Whether closed windows accept late records until they are forgotten. If so, some records
-            are drawn near the oldest window that isn't forgotten.
+        takes_until_forgotten: Whether a closed window accepts late records until the window is forgotten. If so, some
+            records are drawn near the oldest window that isn't forgotten.
     """
 
     distances: Callable[[Any], tuple[int, ...]] = lambda definition: (SMALLEST_REACH,)

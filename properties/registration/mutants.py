@@ -20,7 +20,7 @@ class Mutant:
 
     Attributes:
         operator: The operator.
-        name: Its name on the command line.
+        name: The mutant's name on the command line.
         logic: The mutated logic.
         right: The operator's own logic.
         profile: The profile of the histories that check the mutant.

@@ -128,7 +128,8 @@ class Registration:
         without_late_data: For profiles whose final result is independent of order and cuts if no record is late: the
             options that prevent late records, by the profile's name.
         repeats: A function from a definition, the outcome of a history and its outcome with each record repeated, to
-            the expected and the actual result. If it is None or returns None, the law *repeats* isn't checked.
+            the expected and the actual result. Without a function, or if the function returns None, the law *repeats*
+            isn't checked.
         keeps_lists_in_order: A function from a definition to whether an aggregated list keeps the order of its
             records, so that the law *order* ignores the order inside lists.
         stamped_by_last: Whether a row has the timestamp of the side that arrived last, so that reordering changes the
@@ -137,7 +138,7 @@ class Registration:
         spark: The call of the Spark implementation; None if there is none.
         native: The call of Spark's own operator; None if Spark has no operator with the same meaning.
         sql: The statement for DuckDB; None if there is none.
-        kafka: The topology of Kafka Streams; None if it has no counterpart.
+        kafka: The topology of Kafka Streams; None if Kafka Streams has no equivalent operator.
         protocol: The model of the operator's messages; None for an operator without channels.
         bounded_state: A function from a definition to whether the state on Spark is empty once the clock has passed all
             records.
@@ -145,7 +146,7 @@ class Registration:
             is empty.
         unbounded: The definitions without `bounded_state` and `tables`, and the reason, as words for the law *state*.
         retention: How the Spark implementation forgets rows that the definition never forgets.
-        mutants: The mutants of its Spark implementation, by name.
+        mutants: The mutants of the operator's Spark implementation, by name.
     """
 
     operator: Operator

@@ -28,10 +28,10 @@ class DrawnArrival:
     """An arrival of a history, ready for drawing.
 
     Attributes:
-        batch: Its batch, from 0.
+        batch: The arrival's batch, from 0.
         kind: A record, a table's tombstone, a clock advance, or a delivery of a message.
         text: The text beside the arrival's mark.
-        time: Its event time; None without an event time.
+        time: The arrival's event time; None if an arrival has no event time.
         clock: The clock's time at the arrival; None if unknown.
         remark: The reason why the arrival has no effect, such as `dropped: late`; empty otherwise.
         number: The arrival's number, from 0.

@@ -34,8 +34,8 @@ class Worth(NamedTuple):
     """The value of a law: its contribution beyond the other laws.
 
     Attributes:
-        law: Its name.
-        kills: The number of mutants that it kills.
+        law: The law's name.
+        kills: The number of mutants that the law kills.
         alone: The names of mutants that no other law kills.
         why: The mutants of `alone` as text, or the reason why the law is checked although `alone` is empty.
     """
@@ -139,7 +139,7 @@ def asked_by_check(law: Law) -> Fraction:
 
 
 def drawn_by_check(kill: Kill, definitions: Sequence[Options]) -> Callable[[int], int]:
-    """Return a function from a check's number of histories to the number drawn that might kill a mutant."""
+    """Return a function: given a check's number of histories, the number of them whose options suit the mutant."""
     registration = registration_of(kill.mutant.operator)
     profiles = len(registration.profiles)
     if kill.mutant.scheduled:

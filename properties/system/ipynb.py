@@ -133,7 +133,7 @@ def source_of(path: Path) -> str:
     """Return the text of a notebook, or of a Python file in its declared encoding.
 
     Raises:
-        SyntaxError: The encoding is unknown, or the file doesn't match it.
+        SyntaxError: The encoding is unknown, or the file isn't in this encoding.
         BadInput: The file isn't a Python notebook.
     """
     if path.suffix == SUFFIX:

@@ -18,7 +18,7 @@ class OutputKind(NamedTuple):
     """A kind of file that commands write.
 
     Attributes:
-        name: Its name in messages.
+        name: The kind's name in messages.
         ending: The extension of the file's name.
         is_ours: Whether streamproof created the file at a path, judging by its content.
     """

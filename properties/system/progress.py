@@ -77,7 +77,7 @@ def telling(show: Callable[[str], None]) -> Iterator[None]:
     """Show the progress of checks in the block, one line every ten seconds; a check under ten seconds shows none.
 
     Args:
-        show: Shows a line. A separate thread calls it.
+        show: A function that shows a line; a separate thread calls this function.
     """
     global _telling
     before, _telling = _telling, _Telling(show)

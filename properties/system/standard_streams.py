@@ -119,7 +119,7 @@ class _Stream(io.RawIOBase):
             try:
                 return os.write(self.descriptor, data)
             except OSError as error:
-                self.lost = True  # prevents a second attempt to write the buffered text
+                self.lost = True  # don't try to write the text again
                 self.failed(error)
         return size
 

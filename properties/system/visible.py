@@ -10,8 +10,8 @@ from typing import Any
 
 _UNSEEN = (
     r"\x00-\x1f\x7f-\x9f"  # control characters; some terminals treat 0x80 to 0x9f as escape sequences too
-    r"\xad\u061c\u200b\u200e\u200f\u2060-\u206f\ufeff\ufff9-\ufffb"  # text directions, and invisible characters
-    r"\u2028-\u202e\ud800-\udfff\U000e0000-\U000e007f"  # line breaks, text directions, surrogates, tags
+    r"\xad\u061c\u200b\u200e\u200f\u2060-\u206f\ufeff\ufff9-\ufffb"  # marks of text direction, and invisible characters
+    r"\u2028-\u202e\ud800-\udfff\U000e0000-\U000e007f"  # line separators, text directions, surrogates, tags
 )
 _ONE_LINE = re.compile(f"[{_UNSEEN}]")
 _LINES = re.compile(rf"(?![\n\t])[{_UNSEEN}]")

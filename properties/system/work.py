@@ -76,8 +76,8 @@ def own_folder(shared: Path | None = None) -> Path:
     """Return this process's own folder, created at the first use, and removed when the process ends.
 
     Args:
-        shared: The parent folder, if other machines must see it; by default the user's folder in the temporary
-            directory. Folders of dead processes in it are removed first.
+        shared: The parent folder, if other machines must see the folder; by default the user's folder in the temporary
+            directory. This function first removes folders of dead processes from the parent.
 
     Raises:
         OSError: The folder can't be created.

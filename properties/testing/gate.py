@@ -34,7 +34,7 @@ def check(
         only: `reference` or `spark`, to check only the reference or only Spark.
         all_laws: Whether to check on Spark also the laws that are otherwise checked only on the reference; this takes
             longer.
-        progress: A function that is called with the name of each step before it starts.
+        progress: A function that is called with the name of each step before the step starts.
 
     Returns: The report of the reference and the report of Spark, each with a `verdict`.
 

@@ -99,7 +99,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"{PROFILE} is {config.getini(PROFILE)!r}: use one of {', '.join(PROFILES)}")
     config.stash[OUTCOMES] = []
     with suppress(OSError, ValueError, AttributeError):  # standard error may not be a file
-        config.stash[STDERR] = os.dup(sys.stderr.fileno())  # before pytest captures the tests' output
+        config.stash[STDERR] = os.dup(sys.stderr.fileno())  # copy standard error before pytest captures output
     folder = _report_folder(config)
     if folder is not None:
         from ...reference.core.errors import BadInput
@@ -248,7 +248,7 @@ def _in_test(config: pytest.Config, function: Callable[..., Any]) -> Callable[..
         try:
             bound = signature.bind(*arguments, **named)
         except TypeError:
-            return function(*arguments, **named)  # raises an error about the arguments
+            return function(*arguments, **named)  # raises the TypeError of the wrong arguments
         wanted = {name: value for name, value in asked.items() if value is not None and name in signature.parameters}
         bound.arguments = {**given, **bound.arguments, **wanted}
         try:

@@ -1,7 +1,7 @@
 """Histories: records in arrival order, with cuts between micro-batches. Any program can write a history as a file.
 
-A file is JSON Lines in UTF-8. Its first line contains the operator, its options and its clock. Each other line is a
-record, a clock advance (`heartbeat`), a delivery or a cut.
+A file is JSON Lines in UTF-8. The first line of a history file contains the operator, its options and the clock. Each
+other line is a record, a clock advance (`heartbeat`), a delivery or a cut.
 """
 
 from __future__ import annotations

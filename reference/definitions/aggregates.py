@@ -46,7 +46,7 @@ class Aggregate:
         ordered: Whether the result depends on the order of arrival.
         finish: Converts an aggregate to the emitted value; most are emitted unchanged.
         subtractor: `(key, value, aggregate) -> aggregate`: removes a value; only for aggregates that can subtract.
-            Aggregates of tables need it (Kafka Streams Join Semantics, "KTable Aggregate").
+            Aggregates of tables need a subtractor (Kafka Streams Join Semantics, "KTable Aggregate").
         spark: The aggregate in Spark SQL, over the column `value`; empty if Spark has no such function.
     """
 

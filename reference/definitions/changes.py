@@ -40,7 +40,7 @@ class Event(NamedTuple):
         key: The row's key.
         sequence: The event's position among the events of its key: the largest is the newest.
         order: The tie-breaker between events of equal sequence: the event with the largest order is the newest.
-        row: The row after the change; None if the change deletes it.
+        row: The row after the change; None if the change deletes the row.
     """
 
     key: Any

@@ -210,8 +210,10 @@ class OneToManyJoin(Definition):
     Attributes:
         foreign_key: The field of the left value object that contains the right key: a string, or null.
         join: `inner` or `left`.
-        null_foreign_key: `ignore`: a row without a foreign key joins nothing; `keep`: a left join emits it with null.
-        protocol: `kip`: in an inner join, a left row without a right row emits nothing; `answer`: it emits a tombstone.
+        null_foreign_key: `ignore`: a row without a foreign key joins nothing; `keep`: a left join emits the row with
+            null.
+        protocol: `kip`: in an inner join, a left row without a right row emits nothing; `answer`: the left row emits a
+            tombstone.
 
     Raises:
         BadInput: `foreign_key` isn't a string, or the join or option isn't supported.

@@ -33,7 +33,9 @@ class DropDuplicates:
     within_watermark: bool = False
 
     def expires_us(self, row: Row) -> int | None:
-        """Return the watermark (microseconds) at which an emitted row is forgotten; None if it never is."""
+        """Return the watermark (microseconds) at which an emitted row is forgotten; None if Spark never forgets the
+        row.
+        """
         time_us: int | None = row[self.time]
         if self.delay_us is None:
             return None

@@ -19,7 +19,7 @@ class Stored(msgspec.Struct, array_like=True, gc=False):
     """The state of a key.
 
     Attributes:
-        fields: The fields that its logic packed, as MessagePack.
+        fields: The fields that the key's logic packed, as MessagePack.
         emitted: The clock (ms) up to which closed results have been emitted.
         due: The next time (ms) at which the key must be processed without a row, if any.
     """

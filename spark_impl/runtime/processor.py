@@ -1,4 +1,4 @@
-"""Processes the keys of a group in Spark: packed rows and state, one pending timer, and a guard of checkpoints.
+"""Process the keys of a group in Spark: unpack rows and state, keep one timer pending, and guard the checkpoint.
 
 `streamproof check` runs this same code, so it checks the code that runs in production.
 """
@@ -56,8 +56,8 @@ class StageInput:
 
     Attributes:
         name: The input's name in messages, such as `left`.
-        order: The type of its order of arrival.
-        value: The type of its values.
+        order: The type of the input's order column.
+        value: The type of the input's values.
     """
 
     name: str
@@ -71,13 +71,13 @@ class Stage:
 
     Attributes:
         logic: The logic of a key.
-        sides: Its inputs.
-        key: The fields of its keys; if empty, keys may have any length and type.
+        sides: The stage's inputs.
+        key: The fields of the stage's keys; if empty, keys may have any length and type.
         state: The fields of a key's packed state.
-        hop: Addresses a message, and makes its content; None if the changes are the operator's result.
+        hop: A function from a change to a message for the next stage; None if the changes are the operator's result.
         report_dropped: Whether the changelog also contains dropped rows.
         ended: Whether the input is a batch DataFrame: its history has ended, so all windows close.
-        declaration: The declaration that identifies its checkpoints; if None, no checkpoint is refused.
+        declaration: The declaration that identifies the stage's checkpoints; if None, no checkpoint is refused.
     """
 
     logic: Logic[Any]

@@ -80,7 +80,7 @@ class Included(NamedTuple):
 
 @runtime_checkable
 class Target(Protocol):
-    """A target: any class with these two methods. `materialize` writes to it exactly once.
+    """A target: any class with these two methods. `materialize` writes each batch to the target exactly once.
 
     `materialize` calls the target's method `require_writable()`, if any, before the query starts; it may raise
     `BadInput`.
@@ -266,7 +266,7 @@ def all_changes(changelog: DataFrame, keys: tuple[str, ...], batch: int) -> Data
 
 
 def follows(before: Included | None, now: Included) -> bool:
-    """Return whether a target with the content `before` needs a batch; False if it already contains the batch.
+    """Return whether a target with the content `before` needs a batch; False if the target already contains the batch.
 
     Raises:
         BadInput: Batches would be lost or written twice; the message says which, and the remedy.

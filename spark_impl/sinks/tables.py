@@ -338,7 +338,7 @@ class DuckDBTable:
     def _take(self, connection: duckdb.DuckDBPyConnection, staging: Path, content: Included) -> None:
         table, columns = _quoted(self.name), ", ".join(map(_quoted, content.schema.names))
         files = ", ".join("'{}'".format(str(file).replace("'", "''")) for file in sorted(staging.glob("*.parquet")))
-        # Folders above may be named like partitions, which aren't columns of the table.
+        # Parent folders may be named like Hive partitions (`day=1`), but aren't columns of the table.
         changes = f"read_parquet([{files}], hive_partitioning = false)"
         if content.batch == 0:
             connection.execute(f"CREATE TABLE {table} AS SELECT {columns} FROM {changes} LIMIT 0")

@@ -134,7 +134,7 @@ class ChangeLog:
 
     Args:
         columns: The table's columns.
-        key: The columns of its primary key.
+        key: The columns of the table's primary key.
         table: The table's name.
     """
 

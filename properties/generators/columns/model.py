@@ -104,7 +104,7 @@ class Unreadable(NamedTuple):
     """A record that arrives on an input with an unreadable payload.
 
     Attributes:
-        batch: The index of its batch.
+        batch: The index of the record's batch.
         input: The input.
         row: The row that the record would contain without the fault.
         fault: The payload's fault, such as `truncated`.

@@ -340,11 +340,11 @@ def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _sample_rows(table: pa.Table, source: Source, from_schema: bool) -> tuple[Row, ...]:
-    if source.encoding is not None:  # the times are drawn anyway
+    if source.encoding is not None:  # streamproof draws other event times for the sample's rows
         times = pa.array([from_microseconds(0)] * table.num_rows, source.schema.field(source.time).type)
         place = table.schema.get_field_index(source.time)
         table = table.append_column(source.time, times) if place < 0 else table.set_column(place, source.time, times)
-        if source.is_change_log:  # deletes are drawn too
+        if source.is_change_log:  # streamproof draws the deletes
             table = table.append_column(debezium.DELETED, pa.array([False] * table.num_rows))
     if from_schema:
         table = _cast(table, source.schema)

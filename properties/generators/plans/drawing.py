@@ -129,13 +129,13 @@ class _Drawer:
     def query(self) -> Query:
         names = NAMES[: self.choice((1, 1, 2, 2, 3, 3))]
         mode: Mode = "append" if self.chance(0.8) else self.choice(("update", "complete"))
-        left = self.choice((1, 1, 2, 2, 3, 3)) if mode == "append" else 1  # stateful operators left to draw
+        left = self.choice((1, 1, 2, 2, 3, 3)) if mode == "append" else 1  # stateful operators still allowed
         everywhere = self.chance(0.8)
         branches = [self.branch(Scan(name, COLUMNS), everywhere) for name in names]
         if len(branches) == 1 and self.chance(0.15):  # a self-join
             branches.append(self.stateless(branches[0], 0.6))
         while len(branches) > 1:
-            at = self.generator.randint(0, len(branches) - 2)  # trees are deep on the left, or on the right
+            at = self.generator.randint(0, len(branches) - 2)  # left-deep or right-deep trees
             sides = branches.pop(at), branches.pop(at)
             timed = all(side.event_times for side in sides)
             joined = mode == "append" and left > 0 and timed and self.chance(0.65)

@@ -16,14 +16,15 @@ def exact_columns(node: Node) -> frozenset[str] | None:
     if len(known) < len(below):
         return None
     exact = frozenset.union(*known) if known else frozenset(node.columns)
-    if len(below) == 2 and node.inputs[0].columns == node.inputs[1].columns:  # the columns of a union
+    # A union's column is exact if it is exact in both inputs.
+    if len(below) == 2 and node.inputs[0].columns == node.inputs[1].columns:
         exact = known[0] & known[1]
     if not node.needs <= exact:
         return None
     match node:
         case Deduplication():
             is_chosen = node.within_watermark and any(one.is_stateful for one in node.input.walk())
-            return None if is_chosen else frozenset(node.by)  # the kept duplicate decides when Spark removes its state
+            return None if is_chosen else frozenset(node.by)  # the kept duplicate decides when Spark forgets
         case Limit():
             return frozenset()
         case Aggregation() | Processing():

@@ -25,7 +25,7 @@ SayStep = Callable[[str], None]
 
 @dataclass(frozen=True)
 class RacePlan:
-    """How to play histories, and the further steps, in this order, after which the results are judged again.
+    """How to play histories: the settings, and further steps, after each of which the results are judged again.
 
     Attributes:
         settings: The settings of the application.
@@ -48,7 +48,7 @@ class RacePlan:
 
 @dataclass
 class RaceAnswer:
-    """The result of the histories under one name.
+    """The result of all plays of a race or history file.
 
     Attributes:
         played: The histories.
@@ -132,7 +132,7 @@ def run(played: Sequence[PlayedHistories], plan: RacePlan, cluster: Cluster | No
         played: The histories, the same number under each name.
         plan: The settings of the run.
         cluster: A running cluster; None for a broker started by this process.
-        progress: Called with each step.
+        progress: A function that is called with each step's description.
 
     Raises:
         MissingTool: Jars can't be downloaded, or there is no Java.
@@ -164,7 +164,7 @@ def run(played: Sequence[PlayedHistories], plan: RacePlan, cluster: Cluster | No
             unused = len(histories)
 
             def ask(further: Sequence[History]) -> list[Stale | None]:
-                """Play further histories under unused keys, and judge their results."""
+                """Play more histories, under unused keys, and judge the results."""
                 nonlocal unused
                 first, unused = unused, unused + len(further)
                 play(application, further, plan.pauses, plan.seed, first=first)

@@ -93,7 +93,7 @@ def python_of(version: str) -> Path:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with (folder.parent / f"{folder.name}.lock").open("a") as lock:
-            hold(lock.fileno())  # waits while another process creates the environment
+            hold(lock.fileno())  # wait while another process creates the environment
             if not _is_whole(folder, wanted):
                 _require_room(folder.parent)
                 _make(folder, program, wanted, version)
@@ -170,7 +170,7 @@ def _make(folder: Path, program: str, wanted: str, version: str) -> None:
     """
     hidden = folder.with_name(f"{HIDDEN}{folder.name}")
     doing(f"creating an environment with PySpark {version}, once: this takes minutes, and 1 GB in {folder.parent}")
-    shutil.rmtree(hidden, ignore_errors=True)  # left by a killed process
+    shutil.rmtree(hidden, ignore_errors=True)  # a killed process may have left a partial environment
     try:
         _require(_run(program, "-m", "venv", str(hidden)), version, f"{program} -m venv")
         packages = wanted.splitlines()
@@ -194,7 +194,7 @@ def _run(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def _ended(done: subprocess.CompletedProcess[str]) -> str | None:
-    """Return the line in which a program reported its failure; None if it succeeded."""
+    """Return the line in which a program reported its failure; None if the program succeeded."""
     if done.returncode == 0:
         return None
     lines = [line.strip() for line in [*done.stdout.splitlines(), *done.stderr.splitlines()] if line.strip()]

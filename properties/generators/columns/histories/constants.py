@@ -205,7 +205,7 @@ def _is_of_kind(value: Any, source: Source, name: str) -> bool:
 
 
 def _values_of(term: Term, source: Source, start: datetime, exact: bool) -> dict[str, ColumnValues]:
-    """Return values at and on both sides of a comparison, by column."""
+    """Return values equal to, just below and just above the constant of a comparison, by column."""
     found: dict[str, list[Sequence[Any]]] = defaultdict(list)
 
     targets = constants_of(term)

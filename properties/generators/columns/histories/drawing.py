@@ -31,12 +31,13 @@ MS = 1000
 DISTANCES_US: Sequence[int] = (60_000_000, 600_000_000, 3_600_000_000)
 """A minute, ten minutes, an hour (µs): the distances between times for a job without known durations."""
 BASES: Sequence[datetime] = (
-    datetime(2024, 10, 27, 1, 30, tzinfo=UTC),  # in the repeated hour of Berlin, and before midnight in New York
-    datetime(2024, 3, 10, 7, 30, tzinfo=UTC),  # after the skipped hour of New York
+    # In Berlin's repeated hour, when summer time ends; before midnight in New York.
+    datetime(2024, 10, 27, 1, 30, tzinfo=UTC),
+    datetime(2024, 3, 10, 7, 30, tzinfo=UTC),  # after New York's skipped hour, when summer time begins
     datetime(2024, 7, 15, 12, tzinfo=UTC),
-    datetime(2024, 3, 31, 1, 30, tzinfo=UTC),  # after the skipped hour of Berlin
+    datetime(2024, 3, 31, 1, 30, tzinfo=UTC),  # after Berlin's skipped hour, when summer time begins
     datetime(2024, 2, 29, 0, 10, tzinfo=UTC),
-    datetime(2024, 11, 3, 6, 30, tzinfo=UTC),  # in the repeated hour of New York
+    datetime(2024, 11, 3, 6, 30, tzinfo=UTC),  # in New York's repeated hour, when summer time ends
     datetime(2025, 1, 1, 0, 10, tzinfo=UTC),
 )
 """The start times of histories, in the order of seeds; each is shortly after midnight in some time zone."""

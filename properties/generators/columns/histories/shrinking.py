@@ -60,7 +60,7 @@ def shrink(
 
     Args:
         history: The failing history.
-        inputs: The inputs of its rows.
+        inputs: The inputs of the history's rows.
         fails: Takes a round's candidates, the smallest first; returns for each candidate whether it fails.
         rounds: The maximum number of rounds.
         delay_us: The watermark's delay (µs) if no row may be late; None if rows may be late.

@@ -58,7 +58,7 @@ def standing_alone(
 
     Args:
         history: The history.
-        inputs: The inputs of its rows.
+        inputs: The inputs of the history's rows.
         first: The index of the first batch with a different output; the history ends there.
         sooner: Whether a history may end, or the watermark may move, one batch sooner. With the trigger
             `available_now`, a batch closes windows by the previous batch's clock, and drops late rows by the clock of
