@@ -87,7 +87,8 @@ class Left:
         before, after = self.join.foreign_key_of(old), self.join.foreign_key_of(new)
 
         def ask(foreign_key: Key, instruction: Instruction) -> Subscription:
-            silent = instruction is Instruction.DELETE_KEY_NO_PROPAGATE  # no response, so no hash to compare
+            # An unsubscription without response needs no hash.
+            silent = instruction is Instruction.DELETE_KEY_NO_PROPAGATE
             return Subscription(foreign_key, key, None if silent else digest_of(new), instruction, timestamp)
 
         if after is None:

@@ -74,7 +74,7 @@ class Filled:
         return clock // early.every_ms > min(message.clock for message in not_emitted) // early.every_ms
 
     def emit(self) -> list[Change]:
-        """Emit the window's aggregate, which replaces its earlier rows, or its messages not emitted before."""
+        """Emit the aggregate, which replaces earlier output, or with full storage, the messages not yet emitted."""
         not_emitted = self.not_emitted
         for message in not_emitted:
             message.emitted_by.add(self.name)

@@ -206,5 +206,5 @@ def one_to_many_stages(join: OneToManyJoin) -> OneToManyStages:
 
 
 def one_to_many_hops(width: int) -> tuple[To]:
-    """Return the hop of a left row to foreign keys of `width` columns."""
+    """Return how the first stage sends left rows to foreign keys of `width` columns."""
     return (To(width, rest=1, with_sender=True),)

@@ -227,5 +227,5 @@ def table_aggregate_stages(groups: TableAggregate) -> TableAggregateStages:
 
 
 def table_aggregate_hops(width: int) -> tuple[To]:
-    """Return how the row stage sends messages to the group stage, whose keys have `width` columns."""
+    """Return how the first stage sends messages to the groups, whose keys have `width` columns."""
     return (To(width, rest=4),)

@@ -448,7 +448,7 @@ class WindowLogic(Logic[State]):
         return window.latest + retention_ms + 1 if retention_ms else 0
 
     def emit(self, window: Filled) -> list[LogicOutput]:
-        """Emit a window's aggregate, which replaces its earlier rows, or its rows not emitted before."""
+        """Emit a window: the aggregate, which replaces earlier output; with full storage, the rows not yet emitted."""
         window.not_emitted = 0
         if self.windows.storage == "full":
             not_emitted = [message for message in window.held if not message.emitted]

@@ -67,7 +67,7 @@ class _Searched(NamedTuple):
         ]
 
     def is_legal(self, *items: _Item) -> bool:
-        """Return whether a legal set of options contains an item, or two items of different options."""
+        """Return whether some legal set of options contains an option's value, or the values of two options."""
         return tuple(item for item in items if item[0] < self.depending) in self.cores_with
 
     def items(self) -> list[_Item]:

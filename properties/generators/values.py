@@ -129,7 +129,7 @@ def kind_named(name: str) -> ValueKind:
 
 
 def taken_like(name: str) -> str:
-    """Return the kind of `VALUE_KINDS` that the same operators accept: the kind itself, except for `COLUMN_KINDS`."""
+    """Return the kind of `VALUE_KINDS` that the same operators accept; differs only for `COLUMN_KINDS`."""
     return COLUMN_KINDS[name][1] if name in COLUMN_KINDS else name
 
 

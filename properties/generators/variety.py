@@ -73,7 +73,7 @@ def _values(domain: Domain, definition: Any, side: str, records: list[Record]) -
 
 
 def _two_values(domain: Domain, definition: Any, side: str) -> tuple[Value, Value]:
-    """Return the values of an input's records for two different drawn values of an accepted kind."""
+    """Return two different record values that an input accepts."""
     kinds = domain.kinds(definition, side)
     # Fixed values, because two equal draws would make the goal impossible.
     one, other = (0, 1) if SMALL in kinds else kind_named(kinds[0]).examples[:2]

@@ -157,8 +157,8 @@ class AskedOptions(NamedTuple):
     """The options, and the kind of values, with which the law *columns* checks an operator in a layout.
 
     Attributes:
-        options: Its options.
-        kind: The name of the kind of values; None for the layout's own kind.
+        options: The operator's options.
+        kind: The name of the kind of values; None for the kind that the layout draws.
     """
 
     options: Mapping[str, Any]
@@ -313,7 +313,7 @@ def on(frame: DataFrame, name: str) -> DataFrame:
 
 
 def aggregated_field(aggregate: Aggregate, values: Sequence[Value]) -> Field:
-    """Return the column that passes values to an aggregate.
+    """Return the column of values for an aggregate, with the type and the conversion of records.
 
     Args:
         aggregate: The aggregate.

@@ -148,7 +148,7 @@ def durations_not_drawn(definitions: Sequence[Any], domain: Domain) -> list[str]
 
 
 def field_renamed(option: str) -> Callable[[Any, Value, Callable[[Key], Key]], Value]:
-    """Return `Domain.renamed` of an operator whose values are objects with a key in the field named by an option."""
+    """Return a `Domain.renamed` for value objects in which one field, named by an option, contains a key."""
 
     def renamed(definition: Any, value: Value, renaming: Callable[[Key], Key]) -> Value:
         name = getattr(definition, option)

@@ -14,7 +14,7 @@ def prefixed_key(index: int, key: Key) -> Key:
 
 
 def owner(key: str) -> tuple[int, str] | None:
-    """Return the history's index of a cohort's key, and the key without its prefix; None for the reserved key."""
+    """Return the index of the history of a cohort's key, and the key without prefix; None for the reserved key."""
     if key == WATERMARK_DRIVER:
         return None
     index, own = key.split("|", 1)

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 class FreeOrder(Enum):
     """The records of a history that may be swapped without effect; the value is the wording in a law's sentence.
 
-    `ANY`: all records, if no record is late: a window or a pair doesn't depend on the order, and the final result is
-    the same. `INPUTS`: records of different keys or inputs: a table's last arrival counts, and the final values are the
-    same. `KEYS`: records of different keys: earlier records decide a record's output, and each key's changes are the
-    same.
+    `ANY`: all records may be swapped if no record is late; the final result stays the same, because windows and pairs
+    don't depend on the order. `INPUTS`: records of different keys or inputs may be swapped; the final values stay the
+    same, because a table's last arrival counts. `KEYS`: records of different keys may be swapped; each key's changes
+    stay the same, because a key's output depends only on the key's earlier records.
     """
 
     ANY = "when nothing is late"

@@ -67,7 +67,8 @@ class Shared:
         decode: A function from a definition and a change to the value as the reference emits it.
         key: A function from a definition and a change to the key as the reference emits it.
         windowed: Whether a definition's changes have their window beside the key and the value.
-        hops: For an operator in stages: returns the hop of each stage except the last.
+        hops: For an operator in stages: returns, for each stage except the last, the function that addresses messages
+            to the next stage.
     """
 
     logic: Callable[[Any], Any]

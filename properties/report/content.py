@@ -81,8 +81,8 @@ class Vote:
 
     Attributes:
         witness: The witness.
-        says: The vote in words, or the reason why the witness wasn't asked.
-        agrees: Whether the witness agrees with the expected outcome; None if the witness wasn't asked, or agrees with
+        says: A phrase that says with which outcome the witness agrees, or why the witness didn't run.
+        agrees: Whether the witness agrees with the expected outcome; None if the witness didn't run, or agrees with
             both outcomes.
     """
 

@@ -45,7 +45,7 @@ def write_report(folder: str | Path, *outcomes: JobOutcome, ended: str = "") -> 
         folder: The folder to write to; an existing report is replaced.
         outcomes: The results of `check_job`, `invariants`, `upgrade` and `replay`, or the `Violated`, `UpgradeRefused`,
             `Inconclusive`, `BadInput` or other `StreamproofError` that they raised.
-        ended: The reason why the checks ended early, in words; empty if all checks ended normally.
+        ended: A sentence with the reason why the checks ended early; empty if all checks ended normally.
 
     Returns:
         The path of the page.
@@ -59,7 +59,7 @@ def write_report(folder: str | Path, *outcomes: JobOutcome, ended: str = "") -> 
 
 
 def the_rest(ended: str) -> list[JobOutcome]:
-    """Return an outcome for the checks that didn't run, with the reason in words; empty without a reason."""
+    """Return a single outcome for all checks that didn't run, with the reason; empty if all checks ran."""
     return [NotFinished("the rest", ended)] if ended else []
 
 
@@ -69,7 +69,7 @@ def content(outcomes: Sequence[Report | JobOutcome], command: str = "", ended: s
     Args:
         outcomes: Complete or partial reports of operators' checks, and results or errors of jobs' checks.
         command: The command that repeats the checks.
-        ended: The reason why the checks ended early, in words; empty if all checks ended normally.
+        ended: A sentence with the reason why the checks ended early; empty if all checks ended normally.
 
     Raises:
         BadInput: An outcome has another type.

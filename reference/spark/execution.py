@@ -117,7 +117,7 @@ class Execution:
         return done
 
     def inputs_ms(self, watermark_ms: int) -> list[int]:
-        """Return the watermark of each node's inputs for the query's watermark; 0 if no node below has a watermark."""
+        """Return the watermark at each node's input, given the query's watermark; 0 if no node below has one."""
         of_inputs: list[int] = []
         of_outputs: list[int | None] = []
         for node, below in self.nodes:

@@ -193,5 +193,5 @@ class JoinState:
         return tuple(row[column] for column in self.join.keys[side == "right"])
 
     def other(self, side: Side) -> Side:
-        """Return the other side."""
+        """Return the other side of the join: `right` for `left`, and `left` for `right`."""
         return "right" if side == "left" else "left"

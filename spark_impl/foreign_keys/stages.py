@@ -80,7 +80,7 @@ class SenderLogic(ReferringLogic):
         asked = Subscription(after, self.instruction_for(before, after), digest)
         if before is None or before == after:
             return [asked]
-        # An unsubscription gets no response, so it needs no hash.
+        # An unsubscription without response needs no hash.
         return [Subscription(before, Instruction.DELETE_KEY_NO_PROPAGATE, None), asked]
 
     def instruction_for(self, before: Key | None, after: Key) -> Instruction:

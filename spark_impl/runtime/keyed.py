@@ -40,10 +40,10 @@ class StageOf(NamedTuple):
 
     Attributes:
         logic: The logic of a key.
-        inputs: The rows that enter at this stage.
+        inputs: The operator's inputs whose rows this stage processes.
         keys: The fields of the stage's keys.
         state: The fields of a key's packed state.
-        hop: Addresses the stage's messages, and makes their content; the last stage's changes are the operator's
+        hop: A function from a change to a message for the next stage; None for the last stage, whose changes are the
             result.
         messages: The type of the messages' content, a struct that begins with the fields of `SEEN`.
     """

@@ -1,6 +1,6 @@
-"""The packed state of a group of keys, in pages: a batch opens only the pages of keys that it processes.
+"""The packed state of a group of keys, split into pages: a batch decodes only the pages of the keys that it processes.
 
-A key costs nothing while its page is closed, so a batch's cost depends on its own keys, not on the state's size.
+A page that isn't decoded costs nothing, so a batch's cost depends on the batch's keys, not on the state's size.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 
 KEYS_OF_PAGE = 16
-"""The average number of keys per page, at most."""
+"""The maximum of the average number of keys per page."""
 
 
 class Stored(msgspec.Struct, array_like=True, gc=False):
@@ -30,7 +30,7 @@ class Stored(msgspec.Struct, array_like=True, gc=False):
 
 
 class Page(msgspec.Struct, array_like=True, gc=False):
-    """A closed page: the earliest due time of its keys (ms), and the keys as MessagePack."""
+    """An encoded page: the earliest due time of the page's keys (ms), and the keys as MessagePack."""
 
     due: int | None
     keys: bytes
@@ -48,15 +48,15 @@ _KEYS = msgspec.msgpack.Decoder(Keys)
 _NO_KEYS = _encode({})
 _CODEC = pa.Codec("lz4")
 _SIZE_BYTES, _MOST_TIMES = 8, 256
-"""The length of the uncompressed size in front of a state (bytes). LZ4 compresses at most 256 bytes into one."""
+"""The length (bytes) of the uncompressed size before a compressed state; and the highest compression ratio of LZ4."""
 
 
 class Pages:
-    """The keys of a group; a page is opened when one of its keys is read or due.
+    """The keys of a group of keys; a page of keys is decoded when one of these keys is read or due.
 
     Args:
         packed: The group's stored state, if any.
-        keys_of_page: The average number of keys per page, at most.
+        keys_of_page: The maximum of the average number of keys per page.
     """
 
     def __init__(self, packed: bytes | None, keys_of_page: int = KEYS_OF_PAGE) -> None:
@@ -65,12 +65,12 @@ class Pages:
         self.opened: dict[int, Keys] = {}
 
     def page_of(self, key: bytes) -> Keys:
-        """Open the page of a key."""
+        """Return the page that contains a key's state, decoded."""
         # The hash's low bits choose the key's group.
         return self.open((crc32(key) >> 12) % len(self.closed))
 
     def open(self, number: int) -> Keys:
-        """Open a page."""
+        """Return a page of the group's state, decoded."""
         page = self.opened.get(number)
         if page is None:
             page = self.opened[number] = _KEYS.decode(self.closed[number].keys)
@@ -78,7 +78,7 @@ class Pages:
         return page
 
     def due(self, clock: int) -> list[tuple[bytes, Keys]]:
-        """List the keys that are due at a clock time (ms), each with its page."""
+        """List the keys that are due at a clock time (ms), each with the page that contains the key."""
         for number, page in enumerate(self.closed):
             if page.due is not None and page.due <= clock:
                 self.open(number)
@@ -103,7 +103,7 @@ class Pages:
         return _compressed(_Pages(count, self.closed)), first
 
     def spread(self, pages: int) -> None:
-        """Spread all keys over a number of pages."""
+        """Distribute all keys of the group over a number of pages."""
         keys = [found for number in range(len(self.closed)) for found in self.open(number).items()]
         self.closed, self.opened = [Page(None, _NO_KEYS)] * pages, {number: {} for number in range(pages)}
         for key, stored in keys:
@@ -121,7 +121,7 @@ def unpacked(packed: bytes) -> Iterator[tuple[bytes, Stored]]:
 
 
 def _compressed(pages: _Pages) -> bytes:
-    """Pack pages: their size, then LZ4 data. LZ4 compresses a byte of state ten times faster than Spark moves it."""
+    """Compress a group's state with LZ4, which is ten times faster than Spark's transfer of the same bytes."""
     packed = _encode(pages)
     found: bytes = _CODEC.compress(packed, asbytes=True)
     return len(packed).to_bytes(_SIZE_BYTES) + found

@@ -155,7 +155,7 @@ class KeyedProcessor(StatefulProcessor):
         if client.handle_state is StatefulProcessorHandleState.PRE_INIT:
             return  # the driver has no state
         types = T.StructType().add("key", T.StructType([*self.stage.key])).add("state", self.stage.state)
-        # Spark has no state per partition, so this is the state of a group that exists in every partition.
+        # Spark has no state per partition, so a group that exists in every partition stores the declaration.
         client.set_implicit_key((0,))
         found, _, stored = (state.get() or ("",))[0].partition("\n")
         if not found:

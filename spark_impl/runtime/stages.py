@@ -60,7 +60,7 @@ def dropped_before(row: Arrived, reason: str, timestamp: int | None, value: Any 
         row: The message.
         reason: The reason why the row was dropped.
         timestamp: The row's timestamp (ms).
-        value: The output's value, if it contains keys.
+        value: The output's value, if the value contains keys.
     """
     return LogicOutput(None, None, value, timestamp, DROPPED, reason, row.order)
 

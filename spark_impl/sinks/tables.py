@@ -73,11 +73,11 @@ class ParquetTable:
 
     Attributes:
         path: The folder; created if missing.
-        buckets: The number of buckets; the cost of a batch depends on the buckets that it touches. The number can't be
-            changed later.
-        versions: The number of readable versions of the table, including the newest. With 2, a reader can still finish
-            after one more batch. After two more batches the reader's query may fail because a file is missing; the
-            query can be repeated, and never returns a wrong result.
+        buckets: The number of buckets; the cost of a batch depends on the buckets that it touches. The number of
+            buckets of an existing table can't be changed.
+        versions: The number of readable versions of the table, including the newest. With two versions, a reader can
+            still finish after one more batch is written. After two more batches the reader's query may fail because a
+            file is missing; the query can be repeated, and never returns a wrong result.
 
     Raises:
         BadInput: The path has a scheme or a character of a glob pattern, or is a file; or `buckets` or `versions` is

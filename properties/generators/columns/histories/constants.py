@@ -56,7 +56,7 @@ OF_TIME = 0.6
 """The share of rows that move to a time at which a comparison's result changes, in these histories."""
 FEW = 4
 MAX_VALUES = 24
-"""The largest number of values for a comparison, such as a long IN."""
+"""The largest number of values drawn for a comparison; a long IN list has more constants."""
 MAX_OF_CODE = 60
 """The largest number of constants from functions whose values a column gets."""
 BITS = 10
@@ -421,7 +421,7 @@ def _moved(
 def unreached(
     found: Sequence[Compares], inputs: Sequence[ResolvedInput], histories: Sequence[JobHistory], *, keys: bool
 ) -> list[str]:
-    """Return the results of comparisons that no row of the histories produces, each in words.
+    """Return descriptions of the comparisons' results that no row of the histories produces.
 
     Args:
         found: The comparisons.

@@ -416,7 +416,7 @@ def _whole(us: int, unit: int, up: int) -> int:
 
 
 def _roughness(us: int) -> int:
-    """Return the number of units that don't divide a time."""
+    """Return how many of `UNITS_US` don't divide a time; a simpler time has fewer."""
     return sum(us % unit != 0 for unit in UNITS_US)
 
 

@@ -1,6 +1,6 @@
-"""A job's history as a query of its own, without its cohort: only the history's rows move the watermark.
+"""Run a job's history in a separate query, without its cohort: only the history's rows move the watermark.
 
-In a cohort, the watermark follows the clock schedule, independent of a history's own rows. In a query of its own,
+In a cohort, the watermark follows the clock schedule, independent of a history's own rows. In a separate query,
 additional rows of another key move the watermark. These rows may change the job's output, so the history must be run
 again to see whether it still fails.
 """
