@@ -72,7 +72,7 @@ app.add_typer(regress, name="regress")
 
 def main() -> NoReturn:
     """Run the command line: usage errors and bad input exit 3 with one message, and no traceback."""
-    # We report an interrupted call to the JVM once, instead of its client's log.
+    # The client of the JVM would log an interrupted call; streamproof reports the interruption once instead.
     logging.disable(logging.CRITICAL)
     code: int = COULD_NOT_RUN
     try:
@@ -92,7 +92,7 @@ def main() -> NoReturn:
         by = f" by {signals.received()}" if signals.received() not in ("", "SIGINT") else ""
         with contextlib.suppress(OSError):  # the terminal may be closed
             messages.print(f"interrupted{by}: the results so far are on disk", style="yellow")
-    except SystemExit as error:  # a library's exit, without a verdict
+    except SystemExit as error:  # a library's exit, which is no verdict
         _say_error(f"there is no verdict: code that was called ended the program with exit({error.code!r})")
     except Exception as error:
         _say_why(error)
@@ -105,7 +105,9 @@ def _command() -> Callable[..., Any]:
 
 
 def _say_why(error: Any) -> None:
-    """Print why the command ended: an error that the user can fix, or an error of ours with its traceback."""
+    """Print why the command ended, either an error that the user can fix, or a bug of streamproof with its
+    traceback.
+    """
     from .failures import explained
 
     if hasattr(error, "format_message"):
@@ -143,7 +145,7 @@ def _leave(code: int) -> NoReturn:
         code = COULD_NOT_RUN
         _say_error(lost.message)
     sys.stderr.flush()
-    with contextlib.suppress(Exception):  # every call to a dead JVM fails
+    with contextlib.suppress(Exception):  # every call to a JVM that has ended fails
         session = _running_session()
         if session is not None:
             with contextlib.suppress(Exception):
@@ -165,7 +167,7 @@ def _leave_at_once(code: int) -> NoReturn:
 
 
 def _report_who_took_part(session: Any) -> None:
-    """Print the number of tasks of each executor: a run on a single executor doesn't test a cluster."""
+    """Print the number of tasks of each executor, because a run on a single executor doesn't test a cluster."""
     from ..witnesses.spark.platform.cluster import is_cluster, tasks_of_executors
 
     master = session.sparkContext.master

@@ -1,4 +1,4 @@
-"""The entry point of the command `streamproof`: it handles signals before the slow import of the rest."""
+"""The entry point of the command `streamproof`: it handles signals before the slow import of the other modules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def main() -> NoReturn:
         os._exit(COULD_NOT_RUN)
     try:
         run()
-    except KeyboardInterrupt:  # raised before the command line could handle Ctrl-C
+    except KeyboardInterrupt:  # Ctrl-C, before the command line could handle it
         signals.leave()
         _say("interrupted: the results so far are on disk")
         raise SystemExit(COULD_NOT_RUN) from None

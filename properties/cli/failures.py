@@ -1,4 +1,4 @@
-"""Explain unexpected failures: of the machine, of the JVM, and our own bugs."""
+"""Explain unexpected failures of the machine, of the JVM, or of streamproof itself."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _MAPPING = ("failed to map segment", "cannot allocate memory", "Cannot allocate 
 def explained(error: Exception) -> StreamproofError:
     """Explain an exception that ended a command; never raise.
 
-    An error of streamproof's own types is returned unchanged. For a failure of the machine, the message names the cause
-    and the fix. Any other exception is a bug of streamproof: its traceback is written to a file, which the message
-    names.
+    The function returns an error of streamproof's own types unchanged. For a failure of the machine, the message names
+    the cause and the fix. Any other exception is a bug of streamproof: its traceback is written to a file, which the
+    message names.
     """
     if isinstance(error, BadInput | MissingTool | OutputLost):
         return error
@@ -75,6 +75,6 @@ def _internal(error: Exception) -> StreamproofError:
         path = spark_session.default_log_path().with_name(f"error-{os.getpid()}.txt")
         text = "".join(traceback.format_exception(error))
         path.write_text(f"streamproof {version('streamproof')}\n{text}", encoding="utf-8", errors="backslashreplace")
-    except Exception:  # for a full disk or an unknown package, the line alone names the cause
+    except Exception:  # the last line alone names the cause, such as a full disk or an unknown package
         return StreamproofError(f"{what}; please report it")
     return StreamproofError(f"{what}; please report it with {path}")

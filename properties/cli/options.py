@@ -140,10 +140,10 @@ Seconds = Annotated[
 
 
 def files_of(paths: Sequence[Path], what: str) -> list[Path]:
-    """Return the files in the arguments; a folder's files are its `*.jsonl` files, in order.
+    """Return the files in the arguments; a folder stands for its `*.jsonl` files, in order.
 
     Raises:
-        BadInput: A folder contains no such files, which the message names by `what`.
+        BadInput: A folder contains no `*.jsonl` files; `what` names the expected content in the message.
     """
     files: list[Path] = []
     for path in paths:

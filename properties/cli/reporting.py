@@ -1,4 +1,4 @@
-"""The option `--report`: a preliminary report before the run, and the full report at any end."""
+"""The option `--report`, which writes a preliminary report before the run, and the full report at any end."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from ..report.content import Content
 
 RUNNING = "the command is still running, or was killed"
-"""The reason in a report without results."""
+"""The reason in a preliminary report."""
 GITHUB = ("GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS")
 
 
 @contextmanager
 def reporting(folder: Path | None, content: Callable[[str], Content], *, as_json: bool = False) -> Iterator[None]:
-    """Write a report of a block's checks, and on GitHub a summary and annotations.
+    """Write a report of the checks in a block, and on GitHub a summary and annotations.
 
-    The report is also written before the block, so an unwritable folder is refused at once, and a killed process leaves
-    a report that says so. If the block fails or is interrupted, the report lists the missing parts.
+    The function also writes the report before the block, so that an unwritable folder is refused at once, and a killed
+    process leaves a report that says so. If the block fails or is interrupted, the report lists the missing parts.
 
     Args:
         folder: The folder (None: no report).
-        content: Returns the report so far; its argument is the reason of an early end, or empty.
-        as_json: Whether to print the report as JSON at the end, and nothing else on standard output.
+        content: Returns the report so far; its argument is the reason of an early end, or an empty text.
+        as_json: Whether to print the report as JSON at the end, and to print nothing else on standard output.
 
     Raises:
         BadInput: The folder can't be written.
@@ -95,7 +95,7 @@ def _why(error: BaseException) -> str:
 
 
 def again(command: str, names: Sequence[str], **options: object) -> str:
-    """Return the command line that repeats the check, without options that weren't given."""
+    """Return the command line that repeats the check; options that the user didn't give are left out."""
     words = ["streamproof", *command.split(), *names]
     for name, value in options.items():
         for each in value if isinstance(value, list) else [value]:

@@ -1,4 +1,6 @@
-"""The output and the end of all commands: results on stdout, messages on stderr, and the exit codes."""
+"""The output and the end of all commands: they print results on stdout and messages on stderr, and set the exit
+code.
+"""
 
 from __future__ import annotations
 
@@ -47,10 +49,11 @@ messages = _Console(stderr=True, highlight=False, emoji=False)
 
 @dataclass(frozen=True)
 class StepDisplay:
-    """Shows steps on stderr: on a terminal in a fixed place, without a terminal as a line for each step.
+    """Shows steps on stderr: on a terminal in a fixed place, otherwise with a line for each step.
 
     Attributes:
-        bar: The table on a terminal: a row for the total, whose description is the step, and rows for counted parts.
+        bar: The table on a terminal, with a row for the total, whose description is the step, and rows for parts that
+            are counted.
         parts: The row of each part, by the part's name.
     """
 
@@ -65,7 +68,9 @@ class StepDisplay:
             self.bar.update(self.bar.task_ids[0], description=visible(step))
 
     def count(self, done: float, steps: float, part: str | None = None) -> None:
-        """Show the numbers of finished steps and of all steps, in total or for a part; only on a terminal."""
+        """Show the numbers of finished steps and of all steps, in total or for a part; without a terminal, show
+        nothing.
+        """
         if self.bar is None:
             return
         row = self.bar.task_ids[0]
@@ -102,7 +107,7 @@ def print_divergences(divergences: Counter[str]) -> None:
 def logged_by(show: StepDisplay) -> Iterator[None]:
     """Show the steps of a check; without a terminal, print a line every ten seconds."""
     if show.bar is None:
-        messages.file = sys.stderr  # a script under test may replace stderr meanwhile
+        messages.file = sys.stderr  # a script under test may replace stderr during the check
         try:
             with telling(show):
                 yield
@@ -123,10 +128,10 @@ def logged_by(show: StepDisplay) -> Iterator[None]:
 
 @contextlib.contextmanager
 def steps(is_counted: bool = False) -> Iterator[StepDisplay]:
-    """Show the steps of a block; remove a spinner afterwards.
+    """Show the steps of a block; at the end, remove the progress display.
 
     Args:
-        is_counted: Whether the number of steps is known: then a bar shows the finished share, and the remaining time.
+        is_counted: Whether the number of steps is known, so that a bar shows the finished share and the remaining time.
     """
     if not messages.is_terminal:
         yield StepDisplay(None)
@@ -139,7 +144,7 @@ def steps(is_counted: bool = False) -> Iterator[StepDisplay]:
         console=messages,
         transient=True,
         expand=is_counted,
-        redirect_stdout=False,  # stdout receives results, and stays unchanged
+        redirect_stdout=False,  # stdout gets only results
         speed_estimate_period=600,  # steps take from 0.1 to 30 s
     ) as bar:
         bar.add_task("starting", total=None)

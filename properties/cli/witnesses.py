@@ -1,4 +1,4 @@
-"""Run witnesses for commands, by name; start Spark first if one of its options is given."""
+"""Run witnesses by name for commands; if the user gives an option for Spark, start Spark first."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STARTED = {**dict.fromkeys(ON_SPARK, "Spark"), **ON_KAFKA}  # started before a w
 
 
 def start_spark(master: str | None, partitions: int | None, shared: Path | None) -> None:
-    """Start Spark if one of its options is given, before all else: an unusable cluster is reported at once.
+    """Start Spark first if the user gives an option for Spark, so that an unusable cluster is reported at once.
 
     Raises:
         MissingTool: PySpark is too old for the operators.
@@ -51,12 +51,12 @@ def start_spark(master: str | None, partitions: int | None, shared: Path | None)
 
 
 def evaluated(histories: Sequence[History], on: WitnessName) -> list[Outcome]:
-    """Run each history on a witness, and print on stderr the programs started for the witness.
+    """Run each history on a witness, and print on stderr the names of the programs that were started for the witness.
 
     Raises:
         BadInput: The witness refuses a history.
         MissingTool: The machine lacks a tool that the witness needs.
-        StreamproofError: A query failed.
+        StreamproofError: A query of the witness failed.
     """
     from ..witnesses.by_name import witness_named
 

@@ -101,7 +101,7 @@ class RunOptions:
 
     @property
     def is_rerun(self) -> bool:
-        """Whether the options differ from a first run, which at most reads the state."""
+        """Return whether the options differ from those of a first run, which at most reads the state."""
         return replace(self, read_state=False) != PLAIN
 
     @property

@@ -1,4 +1,4 @@
-"""The command `check`: the gate."""
+"""The command `check`, which checks operators or a user's job."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def require_room(shared: Path | None, otherwise: str = "") -> None:
 
 @dataclass
 class _Gate:
-    """A run of the command: its operators, its time, and its printed reports and counterexamples."""
+    """A run of the command, with its operators, time limit, printed reports and counterexamples."""
 
     names: Sequence[str]
     store: FolderStore
@@ -206,7 +206,7 @@ class _Gate:
         return [*self.of_reference.values(), *self.on_spark.values()]
 
     def count(self, operator: str, done: float, of: float) -> None:
-        """Show the finished steps of an operator and of all operators; with `--minutes`, the elapsed minutes."""
+        """Show the finished steps of an operator and of all operators, or with `--minutes` the elapsed minutes."""
         if len(self.names) > 1:
             self.progress.count(done, of, operator)
         done, of = sum(self.work.done.values()), sum(self.work.steps.values())
@@ -250,7 +250,7 @@ class _Gate:
             self.progress(f"{late}; the first round still ended, after {self.budget.elapsed / 60:.1f} minutes")
 
     def ready(self, turn: Round, report: Report) -> None:
-        """Print a report after its last sample; if further rounds follow, print its verdict so far."""
+        """Print a report after the operator's last sample; before further rounds, print only the verdict so far."""
         with self.progress.hidden():
             if self.budget.minutes is None:
                 _print_report(report, self.shown)
@@ -285,7 +285,7 @@ class _Gate:
 def _asked_by(
     laws: Sequence[str], of_reference: Sequence[str], on_spark: Sequence[str], all_laws: bool
 ) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the operators whose reference these laws judge, and the operators that these laws judge on Spark.
+    """Return the operators whose reference the given laws judge, and the operators that the laws judge on Spark.
 
     Raises:
         BadInput: The law doesn't exist, or this check doesn't include the law.

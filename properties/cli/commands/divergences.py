@@ -54,11 +54,11 @@ def divergences(
     """List where the real Kafka Streams contradicts its documents, each with its smallest history.
 
     With --on spark, list where Spark runs a streaming plan differently from its text, and whether the installed Spark
-    does. Each --spark-version is installed into its own environment, and tested there. Exits 0.
+    does so. Each --spark-version is installed into its own environment, and tested there. Exits 0.
 
-    Each divergence is shown on stores in memory and on RocksDB. Without names, the races of the foreign-key join
-    follow, with the number of message orders that stay wrong forever. Exits 0 if Kafka shows the known divergences of
-    the release, 1 if it doesn't, 2 if Kafka Streams can't run here.
+    Each divergence is shown on stores in memory and on RocksDB. Without names, the command also lists the races of the
+    foreign-key join, with the number of message orders that stay wrong forever. Exits 0 if Kafka shows the known
+    divergences of the release, 1 if Kafka doesn't, 2 if Kafka Streams can't run here.
     """
     from ...witnesses.kafka.divergences import chosen
     from ...witnesses.kafka.releases import verdict_of

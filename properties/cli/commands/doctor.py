@@ -1,6 +1,6 @@
 """The command `doctor`: the tools that this machine has and lacks, and the commands to install them.
 
-Only `java -version` starts a JVM, and nothing imports PySpark, so the answer takes a second.
+Only `java -version` starts a JVM, and the command doesn't import PySpark, so the answer takes a second.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ EXTRAS = {
     "libcst": ("mutants", "mutants of jobs need it"),
     "z3": ("proofs", "`streamproof spec prove` needs it"),
 }
-"""The modules of extras without another diagnosis: each with its extra, and its purpose."""
+"""The modules of extras that no other diagnosis tests, each with its extra and purpose."""
 DISTRIBUTIONS = {"grpc": "grpcio", "z3": "z3-solver"}
 _Found: TypeAlias = tuple[Status, str, str]
 """A diagnosis without its name: the status, the finding, and the remedy."""
@@ -249,7 +249,7 @@ def _cores_and_memory() -> _Found:
     cores, left = os.cpu_count() or 1, resources.free_memory()
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    except (ValueError, OSError, AttributeError):  # this operating system lacks the figure
+    except (ValueError, OSError, AttributeError):  # this operating system doesn't report the number
         return "ok", f"{cores} cores", ""
     found = f"{cores} cores, {memory:.1f} GB" + ("" if left is None else f", of which {left:.1f} GB are left")
     remedy = f"end other programs, or give the machine {resources.ENOUGH_MEMORY_GB:.0f} GB"

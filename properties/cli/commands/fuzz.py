@@ -1,4 +1,4 @@
-"""The command `fuzz`: draws whole queries, and judges Spark by its own rules."""
+"""The command `fuzz`: draws whole queries, and judges Spark's answers by Spark's own rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...checking.fuzzing.seeds import ReportedFinding
 
 Paths: TypeAlias = dict[tuple[str, ...], Path]
-"""The script of each finding, by the divergences that explain the finding, or by its relation and seed."""
+"""The script of each finding, by the divergences that explain the finding, or by the finding's relation and seed."""
 LEAST_PLANS = 10
 """The smallest number of plans for a verdict."""
 MOST_UNSEEN = 8
@@ -53,11 +53,12 @@ def fuzz(
         Path | None, typer.Option("--json", metavar="FILE", help="Write all results here, too.")
     ] = None,
 ) -> None:
-    """Draw whole streaming queries and their rows, run them on Spark, and judge them by the rules of Spark's operators.
+    """Draw whole streaming queries and their rows, run them on Spark, and judge the answers by the rules of Spark's
+    operators.
 
     Each plan is judged by the reference of plans, by relations between queries, and, if no row is late, by the batch
     query. Each difference is shrunk, and written as a PySpark script that shows it. Exits 0 if every difference has a
-    name, 1 if a difference has none, 2 if too few plans ran. An existing script of a named divergence is kept.
+    name, 1 if a difference has no name, 2 if too few plans ran. An existing script of a named divergence is kept.
     """
     from ...checking.fuzzing.campaign import CampaignOptions, Tally, run
 
@@ -82,7 +83,6 @@ def fuzz(
 
 
 def _report(options: CampaignOptions, tally: Tally, paths: Paths, json_file: Path | None) -> None:
-    """Print and write the results."""
     from ...checking.fuzzing.campaign import progress
 
     table = titled_table("differences", "named", "found by", "times", "first after", "script")
@@ -114,7 +114,9 @@ def _report(options: CampaignOptions, tally: Tally, paths: Paths, json_file: Pat
 
 
 def _kept(one: ReportedFinding, folder: Path, paths: Paths) -> None:
-    """Write the script of a finding, unless the file exists. The seed names an unexplained finding."""
+    """Write the script of a finding, unless the file exists. The name of an unexplained finding's script contains the
+    seed.
+    """
     from ...checking.fuzzing.campaign import file_name
 
     name = file_name(one.named or ("unnamed", one.relation, one.seed))

@@ -31,7 +31,7 @@ SECONDS = 150.0
 SECONDS_OF_QUERY = 60.0
 """The time limit of each run of a query."""
 OVERRIDES = ("key", "time", "time_format")
-"""The options that override inferred facts of inputs."""
+"""The options that override the inferred inputs."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def check_script(
     *,
     as_json: bool = False,
 ) -> NoReturn:
-    """Check each query of a script, with inferred inputs unless the options describe them, and exit.
+    """Check each query of a script, and exit; the options override the inferred inputs.
 
     Args:
         path: The script.
@@ -100,7 +100,7 @@ def _file_of(path: str) -> str:
 def _checking(
     path: str, options: JobOptions, common: Mapping[str, Any], outcomes: list[JobOutcome], target: Path | None
 ) -> Callable[[], object]:
-    """Return a function that checks each query of a script in turn, and adds the results to the outcomes.
+    """Return a function that checks each query of a script in turn, and adds the results to the given list.
 
     Args:
         path: The script.
@@ -188,7 +188,7 @@ def _script(path: str, query: InferredQuery, options: JobOptions, chosen: Sequen
     inputs = _overridden(query, options)
     given = {one.name: one for one in inputs_of(options)}
     reads: dict[str, Any] = {**given, **{one.name: one.input for one in inputs}, **query.tables}
-    source = query.source  # the given arguments, and placeholders for other required arguments
+    source = query.source  # the given arguments, then placeholders for other required arguments
     script = Script(path, reads, query=query.index, args=source.args, env=source.env, widgets=source.widgets)
     lines = [f"{_at(path, one)} reads {one.read}: {one.text}" for one in inputs if one.name in query.own]
     lines += [guess for one in inputs if one.name in query.own for guess in one.guesses]
@@ -207,7 +207,7 @@ def _at(path: str, one: InferredInput) -> str:
 
 
 def _overridden(query: InferredQuery, options: JobOptions) -> list[InferredInput]:
-    """Return the inputs, in which the options override the inferred facts."""
+    """Return the inputs, with the values that the options override."""
     inputs = [*query.inputs.values()]
     for name in OVERRIDES if not options.input else ():
         said = for_each(f"--{name.replace('_', '-')}", getattr(options, name), len(inputs))

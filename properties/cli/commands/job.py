@@ -93,7 +93,7 @@ class JobOptions:
 
 
 def takes_job(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of a job to a command that lacks them, and pass them as its parameter `job`."""
+    """Give a command the options of a job, and pass the options to the command as the parameter `job`."""
     own = [one for name, one in inspect.signature(command).parameters.items() if name != "job"]
     hints = get_type_hints(command, include_extras=True)
     more = [
@@ -125,7 +125,7 @@ def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str |
 
     Args:
         names: The arguments.
-        of_operators: The operators' options, by name (None: the option isn't given).
+        of_operators: The operators' options, by name (None: the user didn't give the option).
 
     Raises:
         BadInput: A job is combined with other names or with an operator's option; or a folder is named.
@@ -175,9 +175,7 @@ def check_one_job(
     mutants: bool = False,
     as_json: bool = False,
 ) -> NoReturn:
-    """Check a job, and its mutants if requested, print the verdict, and exit; the arguments are those of
-    `exit_by_verdict`.
-    """
+    """Check a job, and its mutants if requested, print the verdict, and exit."""
     command = again("mutants" if mutants else "check", [name], histories=options.histories, seed=seed)
 
     def check_of(common: Mapping[str, Any], outcomes: list[JobOutcome]) -> Callable[[], object]:
@@ -199,7 +197,7 @@ def exit_by_verdict(
     *,
     as_json: bool = False,
 ) -> NoReturn:
-    """Create and run a check of a job, print the verdict, and exit with the verdict's code.
+    """Create and run a check of a job, print the verdict, and exit with the verdict's exit code.
 
     Args:
         name: The name of the check: the job, `module:function` or `script.py`.
@@ -209,13 +207,13 @@ def exit_by_verdict(
         folder: The folder of counterexamples, with a subfolder for each job.
         command: The command that repeats the check.
         report_to: The report's folder (None: no report).
-        doing: The text of the progress; by default the number of histories.
+        doing: The text of the progress; by default, the text is the number of histories.
         as_json: Whether to print the result as JSON.
 
     Raises:
         BadInput: The job, an input or the oracle can't be found or used.
         StreamproofError: The job's query failed.
-        Exit: 0 if the job conforms, 1 if it is violated, 2 if the check is inconclusive.
+        Exit: The exit code is 0 if the job conforms, 1 if the job is violated, 2 if the check is inconclusive.
     """
     from ...checking.jobs.reports import JobReport
     from ...checking.jobs.verdicts import CheckFailed
@@ -233,7 +231,8 @@ def exit_by_verdict(
     with reporting(report_to, content, as_json=as_json):
         with signals.interrupting(), steps() as progress, logged_by(progress):
             say("starting Spark")
-            # Before the module, because its functions for Spark may need a session to read their types.
+            # Start the session before the module is imported, because the module's functions for Spark may need a
+            # session to read their types.
             session_of_jobs()
             connect.begin()
             common = {
@@ -260,7 +259,7 @@ def exit_by_verdict(
 def checking(
     name: str, job: Any, options: JobOptions, common: Mapping[str, Any], outcomes: list[JobOutcome]
 ) -> Callable[[], object]:
-    """Return a function that checks the job, and adds the result to the outcomes.
+    """Return a function that checks the job, and adds the result to the given list.
 
     A function with the parameter `check_job` or `invariants` is a test, and is called with these fixtures.
 
@@ -290,10 +289,10 @@ def upgrading(
     common: Mapping[str, Any],
     outcomes: list[JobOutcome],
 ) -> Callable[[], object]:
-    """Return a function that checks a job's upgrade, and adds the result to the outcomes.
+    """Return a function that checks a job's upgrade, and adds the result to the given list.
 
     Args:
-        names: The earlier version and the new version, each `module:function` or `script.py`.
+        names: The earlier version and the new version, each as `module:function` or `script.py`.
         options: The further options of the command line.
         of_old: The check's arguments about the earlier version.
         common: The common arguments of all checks.
@@ -318,7 +317,7 @@ def replaying(
     common: Mapping[str, Any],
     outcomes: list[JobOutcome],
 ) -> Callable[[], object]:
-    """Return a function that judges a run in production, and adds the result to the outcomes.
+    """Return a function that judges a run in production, and adds the result to the given list.
 
     Args:
         names: The checkpoint, the job, and the output: a folder, or `module:name` of a function.
@@ -351,7 +350,7 @@ def replaying(
 
 
 def _read_of(text: str) -> tuple[str, dict[str, str]]:
-    """Return an input's name, and the format and options of its reader."""
+    """Return an input's name, and the format and the options of the input's reader."""
     name, _, said = text.partition("=")
     form, *more = said.split() or [""]
     pairs = [option.partition("=") for option in more]
@@ -376,7 +375,7 @@ def _noted(
 
 
 def _inputs_for(name: str, job: Any, options: JobOptions) -> list[Input]:
-    """Return the given inputs of a job; none for a script, which contains its own inputs."""
+    """Return the given inputs of a job, or none for a script, which contains its own inputs."""
     from ...witnesses.job.scripts.script import Script
 
     if isinstance(job, Script):
@@ -410,7 +409,7 @@ def _run_test(test: Callable[..., object], fixtures: Mapping[str, object]) -> No
 
 @contextlib.contextmanager
 def _others_raised_as(explain: Callable[[Exception], StreamproofError]) -> Iterator[None]:
-    """Explain the errors of a block, except verdicts and explained errors."""
+    """Explain the errors of a block, except verdicts and errors that are already explained."""
     from ...checking.jobs.verdicts import CheckFailed
 
     try:
@@ -425,7 +424,7 @@ def job_named(name: str, options: JobOptions) -> Any:
     """Return the function of `module:function`, or the script of a path.
 
     Raises:
-        BadInput: The function or script doesn't exist, or importing its module fails.
+        BadInput: The function or the script doesn't exist, or the import of the module fails.
     """
     return named(name) if ":" in name else script_of(name, options)
 
@@ -434,7 +433,7 @@ def named(name: str) -> Any:
     """Return the object of `module:name` or `folder/file.py:name`.
 
     Raises:
-        BadInput: The object doesn't exist, or importing its module fails.
+        BadInput: The object doesn't exist, or the import of the module fails.
     """
     module, _, attribute = name.rpartition(":")
     where = Path(module)
@@ -472,7 +471,7 @@ def script_of(path: str, options: JobOptions) -> Script:
     """Return the script of a path, with the command line's inputs for its reads.
 
     Raises:
-        BadInput: The file doesn't exist, or no input is given.
+        BadInput: The file doesn't exist, or the user gives no input.
     """
     from ...witnesses.job.scripts.script import Script
 
@@ -486,7 +485,7 @@ def inputs_of(options: JobOptions) -> list[Input]:
     """Return the given inputs.
 
     Raises:
-        BadInput: An input can't be read, or the keys or times outnumber the inputs.
+        BadInput: An input can't be read, or the user gives more keys or times than inputs.
     """
     keys = for_each("--key", options.key, len(options.input))
     count = len(options.input)
@@ -520,10 +519,11 @@ def _input(text: str, key: str | None, more: Mapping[str, Any]) -> Input:
 
 
 def for_each(option: str, given: Sequence[str], inputs: int) -> list[str | None]:
-    """Return an option's value for each input: the option is given for each, once for all, or not at all.
+    """Return an option's value for each input; the user gives the option for each input, once for all inputs, or not at
+    all.
 
     Raises:
-        BadInput: The option is given another number of times.
+        BadInput: The number of values is neither 1 nor the number of inputs.
     """
     if len(given) not in (0, 1, inputs):
         raise BadInput(f"{option} is given {len(given)} times for {inputs} inputs: give it once, or once for each")

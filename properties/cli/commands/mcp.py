@@ -1,4 +1,4 @@
-"""The command `mcp`: lets agents check the jobs that they write, with tools of the Model Context Protocol."""
+"""The command `mcp`, which gives agents tools to check their jobs (Model Context Protocol)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ....reference.core.errors import BadInput, StreamproofError, import_extra
 from ....reference.core.files import read_text
 
 ENTRY: Sequence[str] = (sys.executable, "-m", "streamproof")
-"""The command that runs a check in a separate process: it imports edited jobs again, and their prints stay out of the
-protocol.
+"""The command that runs a check in a separate process, which imports edited jobs again, and keeps their prints out of
+the protocol.
 """
 INSTRUCTIONS = (
     "Checks streaming jobs of Spark on random histories, with late, out-of-order and repeated events. Check a job "
@@ -60,10 +60,10 @@ def check(
         job: The path of a script, or `module:function`.
         histories: The number of histories; 300 by default.
         reads: The columns of each input, by its name, such as {"clicks": "user string, at timestamp"}. A script needs
-            none: its inputs are inferred.
-        keys: The key columns of each input, such as ["user"]; once for all inputs, or once for each.
-        expect: The expected result: `batch` (the same job as a batch), a file of SQL, or `module:name` of a rule.
-            Without `expect`, the check tests properties of every correct job: restarts, crashes and other batches don't
+            no columns, because the check infers the script's inputs.
+        keys: The key columns of each input, such as ["user"]: one text for all inputs, or one text for each input.
+        expect: The source of the expected result: the text `batch` (the same job on a batch), a file of SQL, or
+            `module:name` of a rule. Without `expect`, the check tests that restarts, crashes and other batches don't
             change the output.
         seconds: The time limit.
 

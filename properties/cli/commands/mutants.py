@@ -62,7 +62,7 @@ def mutants(
         with signals.interrupting(), steps() as progress:
             check_mutants(selected, histories, seed, progress, rounds, kills)
     except BaseException:
-        # Report the kills so far, even after an error.
+        # Report the kills so far, even if the check fails.
         if signals.received():
             signals.leave()
         _print_kills(operator, [*kills.values()], seed, finished=False)

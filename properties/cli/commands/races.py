@@ -1,4 +1,6 @@
-"""The command `broker-races`: the number of histories in which Kafka's foreign-key join ends stale on a real broker."""
+"""The command `broker-races`, which counts the histories in which Kafka's foreign-key join ends stale on a real
+broker.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from ...witnesses.kafka_broker.cohort import Pauses
 
 Join = StrEnum("Join", {"INNER": "inner", "LEFT": "left", "INNER_BY_LEFT": "inner-by-left"})
-"""The joins of `witnesses.kafka_broker.application.JOINS`."""
+"""The joins in `witnesses.kafka_broker.application.JOINS`."""
 Guarantee = StrEnum("Guarantee", {"AT_LEAST_ONCE": "at_least_once", "EXACTLY_ONCE": "exactly_once_v2"})
 """The processing guarantees of Kafka Streams."""
 Names = Annotated[
@@ -100,7 +102,7 @@ def races(
 ) -> None:
     """Play races of the foreign-key join on a real Kafka broker, and count the results that stay stale.
 
-    Exits 0 if every result is the join of its tables, 1 if a result is stale, and 3 if it could not run.
+    Exits 0 if every result is the join of its tables, 1 if a result is stale, and 3 if the broker couldn't run.
     """
     from ...models.broker.races import chosen
     from ...models.broker.recording import require_recordable

@@ -1,4 +1,4 @@
-"""The commands of `regress`: record a witness's answers, and check a witness against recorded answers."""
+"""The commands of `regress`, which record a witness's answers, and check another witness against the recording."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def regress_record(
     force: Annotated[bool, typer.Option("--force", help="Replace recordings that differ.")] = False,
     kafka_version: KafkaVersion = None,
 ) -> None:
-    """Record a witness's answers to random histories, to check other witnesses where this witness can't run.
+    """Record a witness's answers to random histories, to check other witnesses on machines that lack the recorded
+    witness.
 
-    An existing recording that differs is replaced only with --force.
+    Only with --force, an existing recording that differs is replaced.
     """
     from ....reference.core.operator import OPERATORS, operator_named
     from ...report.recordings import drawn, record, recording, refuse_others
@@ -62,7 +63,7 @@ def regress_check(
     on: Annotated[WitnessName, typer.Option(help="The witness that is checked.")] = WitnessName.REFERENCE,
     kafka_version: KafkaVersion = None,
 ) -> None:
-    """Check a witness against recorded answers, except the named divergences of a recorded Kafka Streams."""
+    """Check a witness against recorded answers, and accept the named divergences of a recorded Kafka Streams."""
     from ...counterexamples.text import side_by_side
     from ...report.recordings import compare_recorded
 

@@ -46,7 +46,7 @@ def run(
                 print(json_line(line))
         sys.stdout.flush()
     except OutputLost as lost:
-        if not lost.closed:  # a closed stdout, as by `head`, ends the command
+        if not lost.closed:  # a reader that closes stdout, such as `head`, ends the command
             raise
 
 

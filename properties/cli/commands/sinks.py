@@ -43,8 +43,8 @@ def sinks(
 ) -> None:
     """Print each sink's promises, and its behaviour under faults: rows lost, doubled or torn, or a query stuck.
 
-    An exception or restored files simulate a fault; a killed process is a real fault. Exits 0 if each sink keeps its
-    documented promises, 1 if a sink doesn't, 2 if no fault could be played.
+    An exception or restored files simulate a fault; only a killed process is a real fault. Exits 0 if each sink keeps
+    its documented promises, 1 if a sink doesn't, 2 if no fault could be played.
     """
     from ...checking.sinks.faults import FAULTS
     from ...checking.sinks.sinks import SINKS, sink_named
@@ -87,10 +87,10 @@ def sinks(
 
 
 def played_before(asked: Asked, json_file: Path) -> list[Cell]:
-    """Return the cells that an earlier command has written to a file; none if it doesn't exist.
+    """Return the cells that an earlier command has written to a file; no cells if the file doesn't exist.
 
     Raises:
-        BadInput: The file isn't such a file, or its cells were played otherwise.
+        BadInput: The file doesn't contain cells, or its cells were played with other options.
     """
     from ...checking.sinks.table import Cell
 
@@ -161,7 +161,9 @@ def _print_known(asked: Asked) -> None:
 
 
 def _print_table(asked: Asked, found: Sequence[Cell]) -> None:
-    """Print a row for each sink: the letters of each cell's verdicts, and the number of histories with the first."""
+    """Print a row for each sink, with the letters of each cell's verdicts, and the number of histories with the first
+    verdict.
+    """
     numbers = [str(number) for number, _ in enumerate(asked.faults, 1)]
     table = titled_table(f"sinks under faults, {asked.histories} histories each", "sink", "promises", *numbers)
     for sink in asked.sinks:
@@ -180,7 +182,9 @@ def _in_table(cell: Cell) -> str:
 
 
 def _print_cells(found: Sequence[Cell]) -> None:
-    """Print each cell with a broken promise, with its smallest history, cause and command; then the counts."""
+    """Print each cell with a broken promise, with the cell's smallest history, cause and command; then print the
+    counts.
+    """
     for cell in found:
         if cell.verdicts not in (("kept",), ("not played",)):
             results.out("", *_lines(cell), sep="\n")

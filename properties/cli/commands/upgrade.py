@@ -77,7 +77,9 @@ def upgrade(
     from_pyspark: FromPySpark = None,
     repartition: Repartition = None,
 ) -> None:
-    """Check that a new version of a job continues from the old version's checkpoint as if it had run from the start."""
+    """Check that a new version of a job continues from the old version's checkpoint as if the new version had run from
+    the start.
+    """
     job = replace(job, expect=expect)
     if from_pyspark is not None:
         require_earlier(from_pyspark)

@@ -1,4 +1,4 @@
-"""The command `spec behaviours`: the behaviours of a small model, counted and written."""
+"""The command `spec behaviours`, which counts and writes the behaviours of a small model."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def graph_of(
 
     Args:
         chosen: The model.
-        timeout: TLC's time limit (s) (None: no limit).
+        timeout: The time limit (s) of TLC (None: no limit).
         memory: The size of TLC's heap (MiB), if given.
         progress: Called with the name of each step.
     """
@@ -86,7 +86,7 @@ def graph_of(
 
 
 def behaviour_json(trace: Trace) -> list[dict[str, Any]]:
-    """Return a behaviour as JSON: the number, action and state of each step; values are in TLA+."""
+    """Return a behaviour as JSON, with the number, action and state of each step; values are in TLA+."""
     return [{"step": step.number, "action": step.action, "state": _state_json(step.state)} for step in trace.steps]
 
 
@@ -97,8 +97,9 @@ def _state_json(state: Mapping[str, TlaValue]) -> dict[str, str]:
 
 
 def _behaviour_lines(traces: Iterable[Trace]) -> Iterator[str]:
-    """Yield behaviours as JSON, one a line; each state of the shared graph is written once."""
-    states: dict[int, tuple[Mapping[str, TlaValue], str]] = {}  # keeps the state alive, so that its id isn't reused
+    """Yield behaviours as lines of JSON; the function writes each state of the shared graph only once."""
+    # keep the state alive, so that no other object gets its id
+    states: dict[int, tuple[Mapping[str, TlaValue], str]] = {}
     for trace in traces:
         steps = []
         for step in trace.steps:

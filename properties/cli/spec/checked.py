@@ -1,4 +1,4 @@
-"""A checked model, for printing and writing."""
+"""A checked model, to print and to write."""
 
 from __future__ import annotations
 

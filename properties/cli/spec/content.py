@@ -1,4 +1,4 @@
-"""Create a report on TLC's checks: a verdict for each model, and its counterexample as a sequence chart."""
+"""Create a report of TLC's checks, with a verdict for each model, and the counterexample as a sequence chart."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def content(chosen: Sequence[ChosenModel], checked: Sequence[CheckedModel], command: str, ended: str) -> Content:
-    """Create a report's content from checks of models.
+    """Create the content of a report from checks of models.
 
     Args:
         chosen: The models to check.
         checked: The checked models.
         command: The command that repeats the check.
-        ended: The reason of an early end, in words; empty without an early end.
+        ended: The reason of an early end, in words; empty if the check didn't end early.
     """
     checks = [*map(_checked, checked), *(_not_begun(one) for one in chosen[len(checked) :])]
     traced = sorted(

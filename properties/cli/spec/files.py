@@ -1,4 +1,4 @@
-"""The output files of the commands of `spec`, written atomically."""
+"""The output files of the commands of `spec`, which are written atomically."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
-    """Write a file atomically, and print the number of its lines.
+    """Write a file atomically, and print the number of the file's lines.
 
     Raises:
         BadInput: The file can't be written.

@@ -1,4 +1,4 @@
-"""The model in a command: from the catalogue, or a user's own model."""
+"""The model in a command, from the catalogue or from the user's own module."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class ChosenModel(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The name, with the catalogue's description."""
+        """The name, followed by the catalogue's description."""
         return self.name if self.entry is None else f"{self.entry.name}: {self.entry.says}"
 
     @property
     def fails(self) -> bool:
-        """Return whether a counterexample is expected."""
+        """Return whether the model should fail with a counterexample."""
         return self.entry is not None and self.entry.fails
 
 
 def constants_given(given: Sequence[str] | None) -> dict[str, TlaValue]:
-    """Return the constants of options `NAME=VALUE`.
+    """Return the constants that options of the form `NAME=VALUE` set.
 
     Raises:
-        BadInput: An option has another form.
+        BadInput: An option doesn't have this form.
     """
     from ....specs.pytla import ValueSyntaxError, parse_value
 
@@ -58,9 +58,10 @@ def one_model(
 
     Args:
         name: The model's name, or the path of a `.tla` file.
-        constants: Values that replace the configuration's constants; with constants, the model has no expected result.
-        config: The configuration of a user's own module (None: the `.cfg` next to the module).
-        deadlock: Whether a state without a next state is an error, in a user's own module.
+        constants: Values that replace the configuration's constants; a model with replaced constants has no expected
+            result.
+        config: The configuration of a user's own module (None: the `.cfg` file next to the module).
+        deadlock: Whether a state without a next state is an error; only for a user's own module.
 
     Raises:
         BadInput: The model is unknown, or an option doesn't apply to the model.

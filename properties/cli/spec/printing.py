@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def expected_of(model: CatalogueModel) -> str:
-    """Return a description of the expected result of a model of the catalogue."""
+    """Return a description of a catalogue model's expected result."""
     if not model.fails:
         return "passes"
     failure = "a deadlock" if model.violated is None else f"{model.violated} violated"
@@ -58,7 +58,7 @@ def print_steps(trace: Trace, module: Path, first: str = "initial state") -> Non
 
 
 def steps_shown(trace: Trace, module: Path, first: str = "initial state") -> Iterator[tuple[int, Text]]:
-    """Yield the lines of a behaviour and their indents: its first state, then each step's action and changes."""
+    """Yield the lines of a behaviour and their indents: the first state, then each step's action and changes."""
     from ....specs.steps import ending, read_module, readable_steps, written
 
     text = read_module(module)

@@ -1,4 +1,4 @@
-"""Run TLC for the commands of `spec`: its memory, time limit and progress."""
+"""Run TLC for the commands of `spec`, with a heap size, a time limit and progress messages."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from ....specs.pytla import Progress, Tools
 
 _QUIET_SECONDS = 30
-"""The interval between progress lines of a model without a terminal (s)."""
+"""The interval (s) between a model's progress lines if stderr isn't a terminal."""
 
 
 def tools_with(memory: int | None) -> Tools:
     """Return Java and TLC, with a heap of `memory` MiB, if given.
 
     Raises:
-        MissingTool: Java or TLC isn't on this machine; the message explains the installation.
+        MissingTool: Java or TLC isn't on this machine; the message explains how to install it.
     """
     from ....specs.checking import find_tools
 
@@ -32,7 +32,7 @@ def tools_with(memory: int | None) -> Tools:
 
 @contextmanager
 def asking_tlc(name: str) -> Iterator[None]:
-    """Convert TLC's errors to messages; end the command as inconclusive if the time limit is reached.
+    """Convert TLC's errors to messages, and end the command as inconclusive if TLC reaches the time limit.
 
     Raises:
         MissingTool: The file tla2tools.jar is missing.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import duckdb
 
 ONE_THREAD = {"threads": 1}
-"""The setting for one thread. With two threads, a race in DuckDB 2.0.0 returns wrong rows for `max(…) OVER (… RANGE …)`
-in one of twenty runs over 100,000 rows.
+"""The setting that makes DuckDB run a query with one thread. With two threads, a race in DuckDB 2.0.0 returns wrong
+rows for `max(…) OVER (… RANGE …)` in one of twenty runs over 100,000 rows.
 """
 
 

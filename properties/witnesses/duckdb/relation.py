@@ -1,8 +1,8 @@
 """Send histories to DuckDB: the arrivals as one relation, and a statement over it.
 
 Values aren't sent, because any JSON value must be returned unchanged: a result contains the positions of arrivals
-instead. Only values that a statement computes with are sent: numbers and strings that an aggregate compares, and keys
-in values.
+instead. DuckDB gets only the values that a statement computes with: numbers and strings that an aggregate compares, and
+keys in values.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Arrivals:
         aggregates: The aggregate's name for each definition, by the definition's number (`count` without an aggregate).
         definitions: The options of each definition, as in a history file, and its clock, by the definition's number.
         definition_of: The number of each history's definition, by the history's index.
-        keys: The index of the history, and the key, by the key's number. Histories share no numbers; within a history,
-            a key in a value has the same number as the key itself.
+        keys: The index of the history, and the key, by the key's number. Histories share no numbers. Within a history,
+            a key in a value and the key itself have the same number.
         values: The values of the arrivals, by position; for an aggregate, only the aggregated parts.
     """
 

@@ -51,7 +51,7 @@ def as_in_a_check(
             with without_exit(location(function)):  # Spark waits forever for a function that exits
                 try:
                     connect.call(sent, rows, batch_id)
-                # they would end py4j's thread, and Spark would get no answer
+                # these exceptions would end py4j's thread, and Spark would get no answer
                 except (KeyboardInterrupt, GeneratorExit) as error:
                     raise BadInput(f"{location(function)} raised {type(error).__name__}") from error
 

@@ -56,7 +56,8 @@ def clock_behind_watermarks(clock: Callable[[], DataFrame] | None) -> Iterator[W
     """Within the block, let declared watermarks also follow the clock.
 
     Args:
-        clock: Creates a frame of the clock's source, with one column `TIME` (timestamp). None: only count the calls.
+        clock: Creates a frame of the clock's source, with one column `TIME` (timestamp). None: the clock only counts
+            the calls.
     """
     from pyspark.sql import functions as F
 
@@ -80,7 +81,7 @@ def clock_behind_watermarks(clock: Callable[[], DataFrame] | None) -> Iterator[W
         rows = frame.withColumn(IS_CLOCK, F.lit(False))
         watermarked: DataFrame = original(rows.unionByName(driver), column, delayThreshold)
         # The optimizer would move this filter and the job's filters before the watermark, which would then miss the
-        # clock's rows. It doesn't move a nondeterministic filter, and doesn't split an `or`.
+        # clock's rows. The optimizer doesn't move a nondeterministic filter, and doesn't split an `or`.
         seen = ~F.col(IS_CLOCK) | (F.spark_partition_id() < 0)
         return watermarked.where(seen).drop(IS_CLOCK)
 

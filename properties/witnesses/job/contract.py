@@ -77,7 +77,7 @@ def called(function: Callable[..., Any], inputs: Sequence[Any], static: Sequence
 
 
 def raised(function: Any, error: BaseException) -> str:
-    """Return how messages describe a function's exception, with the line of the function."""
+    """Return the description of a function's exception for messages, with the line of the function."""
     from pyspark.errors import AnalysisException
 
     kind = "is refused by Spark" if isinstance(error, AnalysisException) else f"raised {type(error).__name__}"
@@ -88,7 +88,7 @@ def raised(function: Any, error: BaseException) -> str:
 
 
 def _of_jar(reason: str) -> str:
-    """Return how to add a format's missing jar; empty: no jar is missing."""
+    """Return the remedy for a format's missing jar; empty: no jar is missing."""
     import pyspark
 
     found = re.search(r"[Ff]ailed to find (?:the )?data source: `?(\w+)", reason)

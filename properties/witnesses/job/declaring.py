@@ -30,6 +30,6 @@ DECLARING = threading.RLock()
 """Held while a thread declares a job, because its patches of Spark's classes would affect jobs of other threads."""
 
 PATCHING = Lock()
-"""Held while a script runs, and while a sink's function writes a batch. Both patch Spark's writer classes, and Spark
-may call a sink's function while its script is still running.
+"""Held while a script runs, and while a sink's function writes a batch. Both functions patch Spark's writer classes,
+and Spark may call a sink's function while the sink's script is still running.
 """

@@ -69,7 +69,7 @@ def _plain(value: Any) -> Iterator[Any]:
 
 
 def _within(root: Any, own: CodeType | None) -> tuple[list[Any], list[Any]]:
-    """Return the constants of an object's code, and the objects that it refers to."""
+    """Return the constants of an object's code, and the objects that the object refers to."""
     if isinstance(root, CodeType):
         return [*_of_code(root, own)], []
     if isinstance(root, MethodType):

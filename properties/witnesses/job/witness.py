@@ -104,8 +104,7 @@ class RowsWitness:
         """Return the rows that the job emits for each history, and the output of each query.
 
         Raises:
-            UnreadableKey: Histories share a query, and a row of its result doesn't show the history to which it
-                belongs.
+            UnreadableKey: Histories share a query, and a row of the result doesn't show its history.
             BadInput: The job follows another clock than the check's, so that a comparison would show nothing.
             StreamproofError: A query failed, or exceeded its time limit.
         """
@@ -139,8 +138,7 @@ class RowsWitness:
         """Run the job as a batch, and return the rows of each history.
 
         Raises:
-            UnreadableKey: Histories share a query, and a row of its result doesn't show the history to which it
-                belongs.
+            UnreadableKey: Histories share a query, and a row of the result doesn't show its history.
             StreamproofError: A query failed, or exceeded its time limit.
         """
         if self.alone or len(histories) == 1:
@@ -164,7 +162,7 @@ class RowsWitness:
         return output
 
     def _other_clock(self, ahead: bool) -> str:
-        """Return how a job's clock differs from the check's, and the remedy."""
+        """Return the difference between a job's clock and the check's clock, with the remedy."""
         encoded = [source for source in self.sources if source.wire_time is None]
         how = "moved the watermark beyond the check's" if ahead else "were behind the watermark"
         if encoded:

@@ -26,8 +26,9 @@ class KafkaDialect:
 
     Attributes:
         exact_retention: Store windows for the declared retention, by default gap + grace or size + grace as in Kafka.
-            Kafka then forgets a session one step before it closes, and never emits closed windows. By default, the
-            store keeps sessions for 1 ms more, which makes Kafka correct, and closed windows until they are emitted.
+            Then Kafka deletes a session one step before the session closes, and never emits closed windows. By default,
+            the store keeps sessions for 1 ms more, which makes Kafka correct, and closed windows until they are
+            emitted.
         own_clocks: Let each of two joined windowed aggregates use its own stream time, as Kafka does. By default, every
             record moves both stream times, through a record with a reserved key on the other side.
         suppress: Emit closed windows through `suppress(untilWindowCloses)` rather than `EmitStrategy.onWindowClose`.
@@ -51,7 +52,7 @@ class KafkaDialect:
 class Builder:
     """Builds a topology from the JVM's classes and functions.
 
-    Each part that topologies share is a method.
+    Each method builds a part of topologies.
 
     Args:
         functions: Makes functions in the JVM.
@@ -185,7 +186,7 @@ class Builder:
         Args:
             emit: `update` or `close`.
             declared: The retention of Kafka's own defaults.
-            enough: The smallest retention with correct results, if it differs.
+            enough: The smallest retention with correct results, if Kafka's own retention gives wrong results.
         """
         if self.dialect.exact_retention:
             return declared
@@ -201,7 +202,9 @@ class Builder:
         return windowed
 
     def suppressed(self, table: Any, emit: str) -> Any:
-        """Make a windowed table emit only closed windows, unless its stream already emits only these."""
+        """Make a windowed table emit only closed windows, unless the table's stream already emits only closed
+        windows.
+        """
         if emit == "close" and self.dialect.suppress:
             suppressed = self.dsl.Suppressed
             return table.suppress(suppressed.untilWindowCloses(suppressed.BufferConfig.unbounded()))

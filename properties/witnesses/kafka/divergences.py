@@ -40,7 +40,7 @@ DIALECTS = {
 
 @dataclass(frozen=True)
 class KafkaDivergence:
-    """A case in which Kafka Streams differs from its documents.
+    """An observed difference between Kafka Streams and its documents.
 
     Attributes:
         name: The name in reports; the file of the smallest history is `divergent_histories/NAME.jsonl`.
@@ -61,7 +61,9 @@ class KafkaDivergence:
     fixed_in: tuple[str, ...] = ()
 
     def is_in(self, version: str) -> bool:
-        """Return whether a release shows the divergence; a fix is in later patches of its minor, and later releases."""
+        """Return whether a release shows the divergence. A fix is part of all later patches of its minor release, and
+        of all later minor releases.
+        """
         asked = release(version)
         fixes = [release(fixed) for fixed in self.fixed_in]
         is_fixed = any(fix <= asked and (fix[:2] == asked[:2] or fix == fixes[-1]) for fix in fixes)
@@ -241,7 +243,8 @@ def chosen(names: Sequence[str], version: str | None = None) -> list[KafkaDiverg
         version: The release (None for all).
 
     Raises:
-        BadInput: No divergence has a name; the message lists the known names. Or the version isn't a release.
+        BadInput: No divergence has a name; the message lists the known names. Or the text isn't the version of a
+            release.
     """
     for name in names:
         if name not in _ALL:
@@ -299,7 +302,7 @@ class KafkaWindowedTable(windowed_table.Behaviour):
         self.moved_by = "events"
 
     def arrive(self, record: Record) -> list[Output]:
-        """Process a record; its window can be joined at once."""
+        """Process a record; the record's window can be joined at once."""
         self.moved_by = record.input
         emitted = super().arrive(record)
         if self.reads_ahead:
@@ -310,7 +313,7 @@ class KafkaWindowedTable(windowed_table.Behaviour):
         return emitted
 
     def advance(self) -> list[Output]:
-        """Emit closed windows; if the operator reads ahead, one side at a time, first the side without the record."""
+        """Emit the rows of closed windows; an operator that reads ahead emits the other side's rows first."""
         if not self.reads_ahead:
             return super().advance()
         emitted: list[Output] = []
@@ -376,7 +379,9 @@ class KafkaStreamStreamJoin:
         return sorted(found, key=lambda row: row.timestamp)
 
     def _is_stored(self, row: Record) -> bool:
-        """Return whether a side's store still contains a row; its clock follows only that side's own records."""
+        """Return whether a side's store still contains a row; the store's clock follows only that side's own
+        records.
+        """
         if (ZERO_WINDOW in self.without and not self.retention_ms) or LATE_JOINS in self.without:
             return True
         return row.timestamp > self.stored_until[row.input] - self.retention_ms
@@ -391,7 +396,7 @@ class KafkaStreamStreamJoin:
         rows, self.waiting = sorted(self.waiting, key=lambda row: (row.timestamp, row.input == "left", row.key)), []
         self.oldest_waiting = float("inf")
         for index, row in enumerate(rows):
-            self.oldest_waiting = row.timestamp  # this overwrites the time of the oldest row
+            self.oldest_waiting = row.timestamp  # this line overwrites the time of the oldest row
             if len(still_open) == 2:
                 self.waiting += rows[index:]
                 break

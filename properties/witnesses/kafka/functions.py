@@ -55,45 +55,45 @@ class JavaFunctions:
         return self.java.lang.invoke.MethodType.methodType(self.kind(result), kinds)
 
     def static(self, owner: str, name: str, result: str, *parameters: str) -> Any:
-        """Return the handle of a static method."""
+        """Return a method handle that calls a static method."""
         return self._lookup.findStatic(self.kind(owner), name, self.type(result, *parameters))
 
     def method(self, owner: str, name: str, result: str, *parameters: str) -> Any:
-        """Return the handle of a method; the receiver comes first."""
+        """Return a method handle that calls a method; its first parameter is the receiver."""
         return self._lookup.findVirtual(self.kind(owner), name, self.type(result, *parameters))
 
     def constructor(self, owner: str, *parameters: str) -> Any:
-        """Return the handle of a constructor."""
+        """Return a method handle that calls a constructor."""
         return self._lookup.findConstructor(self.kind(owner), self.type("void", *parameters))
 
     def retyped(self, handle: Any, result: str, *parameters: str) -> Any:
-        """Return the handle with casts."""
+        """Return the handle with its arguments and its result cast to the given type."""
         return handle.asType(self.type(result, *parameters))
 
     def bound(self, handle: Any, index: int, *values: Any) -> Any:
-        """Return the handle with the given arguments bound from an index on."""
+        """Return the handle with the given arguments bound, from the given index on."""
         return self.handles.insertArguments(handle, index, self.array(self.java.lang.Object, list(values)))
 
     def filtered(self, handle: Any, index: int, *filters: Any) -> Any:
-        """Return the handle whose arguments from an index on are computed by one-argument handles."""
+        """Return the handle with each argument, from the given index on, computed by a handle with one parameter."""
         kind = self.java.lang.invoke.MethodHandle
         return self.handles.filterArguments(handle, index, self.array(kind, list(filters)))
 
     def arranged(self, handle: Any, kind: Any, *indexes: int) -> Any:
-        """Return the handle with the given type, and its arguments taken from the given indexes."""
+        """Return the handle with the given type; its arguments are those at the given indexes."""
         return self.handles.permuteArguments(handle, kind, self.array(self.gateway.jvm.int, list(indexes)))
 
     def ignoring(self, handle: Any, index: int, *kinds: str) -> Any:
-        """Return the handle with ignored parameters of the given types inserted at an index."""
+        """Return the handle with additional parameters of the given types, which it ignores, at an index."""
         parameters = self.array(self.java.lang.Class, [self.kind(name) for name in kinds])
         return self.handles.dropArguments(handle, index, parameters)
 
     def first(self, handle: Any, then: Any) -> Any:
-        """Return `then` preceded by `handle`, which takes its leading arguments; its result is dropped."""
+        """Return a handle that calls `handle` with the first arguments, ignores the result, and then calls `then`."""
         return self.handles.foldArguments(then, handle.asType(handle.type().changeReturnType(self.kind("void"))))
 
     def then(self, handle: Any, *others: Any) -> Any:
-        """Return the handle with its result passed through the other handles, in order."""
+        """Return the handle with its result passed through the other handles, in the given order."""
         for other in others:
             handle = self.handles.filterReturnValue(
                 handle, other.asType(other.type().changeParameterType(0, handle.type().returnType()))
@@ -101,7 +101,9 @@ class JavaFunctions:
         return handle
 
     def each(self, body: Any, *more: str) -> Any:
-        """Return the handle (Iterable, more…) → ArrayList of the results of the body, (Object, more…) → Object."""
+        """Return a handle that calls the body with each item of an Iterable, and returns the results as an
+        ArrayList.
+        """
         made = "java.util.ArrayList"
         add = self.method(made, "add", "boolean", "Object")
         adding = self.first(add, self.ignoring(self.handles.identity(self.kind(made)), 1, "Object"))
@@ -111,14 +113,14 @@ class JavaFunctions:
         return self.handles.iteratedLoop(None, start, body)
 
     def implementing(self, interface: str, handle: Any) -> Any:
-        """Return an object of the interface whose only method is the handle."""
+        """Return an object that implements an interface with one method by calling the handle."""
         return self.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(self.kind(interface), handle)
 
     def function(self, handle: Any) -> Any:
-        """Return a java.util.function.Function of the handle."""
+        """Return a java.util.function.Function that calls the handle."""
         return self.implementing("java.util.function.Function", self.retyped(handle, "Object", "Object"))
 
     def template(self, pattern: str, parameters: int) -> Any:
-        """Return the handle (Object, …) → String that fills in a pattern of java.util.Formatter; null shows as null."""
+        """Return a handle that inserts its arguments into a pattern of java.util.Formatter, null as `null`."""
         formatting = self.static("String", "format", "String", "String", "Object[]")
         return self.bound(formatting, 0, pattern).asCollector(self.kind("Object[]"), parameters)

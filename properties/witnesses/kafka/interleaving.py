@@ -1,9 +1,9 @@
 """Play the foreign-key join under any schedule on Kafka's own processors, in a test driver whose topics are held back.
 
 The test driver forwards every message immediately, so it can't show races. The driver's map of read topics lacks the
-topics of subscriptions and responses, so that their messages become output, which waits in this process. Piping a
-message into its topic forwards it. Histories share a driver under separate keys and take their steps together, so a
-step of all histories is one round trip.
+topics of subscriptions and responses, so that their messages become output, which waits in this process. When this
+process sends a message to the message's topic, the driver forwards the message. Histories share a driver under separate
+keys and take their steps together, so a step of all histories is one round trip.
 
 Source: `docs/facts.md`, "Kafka Streams, observed"; `foreignkeyjoin.SubscriptionWrapperSerde`.
 """
@@ -49,7 +49,7 @@ HASH_IS_NULL = 0x80
 KafkaRoute: TypeAlias = tuple[str, Key | None, Key | None]
 """A route as in a history; its foreign key is None for a subscription without a key, and for its response."""
 PipedIn: TypeAlias = tuple[str, str | None, str | None, int]
-"""A row to pipe in: the topic, and the record's fields as in `Captured`."""
+"""A row to send to the driver: the topic, and the record's fields as in `Captured`."""
 
 
 class Captured(NamedTuple):
@@ -73,7 +73,7 @@ DeliveryScript: TypeAlias = Callable[[Collection[KafkaRoute]], ScriptStep | None
 
 
 def written(lines: Iterable[ScriptStep], completes: bool = False) -> DeliveryScript:
-    """Return the script of the given lines; if it `completes`, it finally delivers all waiting messages."""
+    """Return the script of the given lines; with `completes`, the script finally delivers all waiting messages."""
     remaining = iter(lines)
 
     def following(waiting: Collection[KafkaRoute]) -> ScriptStep | None:
@@ -84,7 +84,7 @@ def written(lines: Iterable[ScriptStep], completes: bool = False) -> DeliveryScr
 
 
 class ScriptBranch:
-    """A script: a history's changes in order, with chosen deliveries between them; by default the first possible line.
+    """A script: a history's changes in order, with deliveries between the changes.
 
     Args:
         history: The history; its deliveries are ignored.
@@ -127,7 +127,7 @@ class HeldPlay:
     Attributes:
         script: Chooses the next line.
         history: The history, with the operator and the options.
-        is_strict: Whether a delivery from an empty route is refused; otherwise it is ignored.
+        is_strict: Whether a delivery from an empty route is refused, and not ignored.
         is_watched: Whether to record the waiting messages after each arrival.
         keyless_waits: Whether a subscription without a key, which a left join sends for a row without a foreign key,
             has a separate route. If not, the subscription is delivered with the old key's subscription, or immediately
@@ -161,7 +161,7 @@ def play_held(
         version: The release.
         histories: The histories; their options may differ.
         dialect: The settings of Kafka Streams.
-        strict: Whether a delivery from an empty route is refused; otherwise it is ignored.
+        strict: Whether a delivery from an empty route is refused, and not ignored.
         watched: Whether to record the waiting messages.
 
     Raises:
@@ -308,7 +308,7 @@ class _Tables:
         self.at_once: list[PipedIn] = []
 
     def steps(self) -> Generator[list[PipedIn], list[list[list[Captured]]], None]:
-        """Yield the next rows to pipe in, until the end of the history; receive their outputs."""
+        """Yield the next rows to send to the driver, until the end of the history; receive the rows' outputs."""
         arrival, batch = -1, 0
         while (line := self.play.script(self.held)) is not None:
             self.play.lines.append(line)

@@ -270,7 +270,7 @@ def stop_kafka(version: str) -> None:
 
 
 def start_jvm(jars: Path, name: str = "kafka", options: Sequence[str] = _JAVA_OPTIONS) -> KafkaJvm:
-    """Start a JVM with all jars of a folder on its class path; it ends with this process in any case.
+    """Start a JVM with all jars of a folder on its class path; the JVM ends with this process in any case.
 
     Args:
         jars: The folder.
@@ -295,7 +295,7 @@ def start_jvm(jars: Path, name: str = "kafka", options: Sequence[str] = _JAVA_OP
                 java_path=str(java.executable),
                 redirect_stderr=file,
                 die_on_exit=True,
-                # This process handles Ctrl-C, and its end ends the JVM.
+                # This process handles Ctrl-C, and the JVM ends with this process.
                 create_new_process_group=True,
                 enable_auth=True,
                 return_proc=True,

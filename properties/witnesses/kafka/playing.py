@@ -1,4 +1,5 @@
-"""Play histories in the JVM: topologies, and handles that pipe records into a test driver and read its output.
+"""Play histories in the JVM with topologies, and with method handles that send records to a test driver and read its
+output.
 
 Input and output are JSON text, so that many records need only one round trip.
 """
@@ -51,10 +52,10 @@ def topology_of(jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: KafkaDial
 
 @lru_cache(maxsize=16)
 def playing(jvm: KafkaJvm) -> Any:
-    """Return the handle (String, Topology, Properties) → String that plays a history on a new driver.
+    """Return a method handle that plays a history, given as JSON, on a new driver, and returns the output as JSON.
 
-    In Java it would be: parse the text as a list of rows; for each, `driver.createInputTopic(row[0], …).pipeInput(
-    row[1], row[2], row[3])`, then `driver.createOutputTopic("out", …).readRecordsToList()`; close the driver; write.
+    The same in Java: parse the text as a list of rows; for each, `driver.createInputTopic(row[0], …).pipeInput(row[1],
+    row[2], row[3])`, then `driver.createOutputTopic("out", …).readRecordsToList()`; close the driver; write.
     """
     functions = functions_of(jvm)
     strings = jvm.gateway.jvm.org.apache.kafka.common.serialization.Serdes.String()
@@ -73,11 +74,12 @@ def playing(jvm: KafkaJvm) -> Any:
 
 @lru_cache(maxsize=128)
 def playing_held(jvm: KafkaJvm, topics: tuple[str, ...]) -> Any:
-    """Return the handle (String, driver, Map, Map) → String that pipes rows into a driver whose topics are held back.
+    """Return a method handle that passes rows, given as JSON, to a driver that holds back some topics, and returns the
+    records of each topic as JSON.
 
-    The maps are the driver's own map of the topics that it reads, and a copy with the held-back topics. In Java it
-    would be: for each row `own.put(row[0], all.get(row[0]))`; pipe the row; `own.keySet().retainAll(INPUTS)`; read the
-    records of each topic. Keys and values are bytes, each a character of Latin-1.
+    The maps are the driver's map of the topics that the driver reads, and a copy with all topics. The same in Java: for
+    each row `own.put(row[0], all.get(row[0]))`; pipe the row; `own.keySet().retainAll(INPUTS)`; read the records of
+    each topic. Keys and values are bytes, each a character of Latin-1.
 
     Args:
         jvm: The JVM.
@@ -112,31 +114,31 @@ def playing_held(jvm: KafkaJvm, topics: tuple[str, ...]) -> Any:
     return functions.then(played, written(functions))
 
 
-# Parts of both handles, and of a broker's clients.
+# Method handles that the replays and a broker's clients share.
 
 
 def latin1(jvm: Any, name: str) -> Any:
-    """Return Kafka's `Serializer` or `Deserializer` of bytes, each a character of Latin-1."""
+    """Return Kafka's `Serializer` or `Deserializer` for bytes, each represented by a character of Latin-1."""
     one = getattr(jvm.org.apache.kafka.common.serialization, f"String{name}")()
     one.configure(filled(jvm.java.util.HashMap(), {f"{name.lower()}.encoding": "ISO-8859-1"}), False)
     return one
 
 
 def parsed(functions: JavaFunctions) -> Any:
-    """Return the handle String → Iterable that parses a JSON list."""
+    """Return a method handle that parses a text of JSON as a list."""
     mapper = functions.gateway.jvm.com.fasterxml.jackson.databind.ObjectMapper()
     parse = functions.method(_MAPPER, "readValue", "Object", "String", "Class").bindTo(mapper)
     return functions.retyped(functions.bound(parse, 1, functions.kind("java.util.List")), "Iterable", "String")
 
 
 def written(functions: JavaFunctions) -> Any:
-    """Return the handle Object → String that writes JSON."""
+    """Return a method handle that writes an object as JSON."""
     mapper = functions.gateway.jvm.com.fasterxml.jackson.databind.ObjectMapper()
     return functions.method(_MAPPER, "writeValueAsString", "String", "Object").bindTo(mapper)
 
 
 def cell(functions: JavaFunctions, index: int, kind: str) -> Any:
-    """Return the handle that reads a row's cell."""
+    """Return a method handle that reads a cell of a row."""
     got = functions.bound(functions.method("java.util.List", "get", "Object", "int"), 1, index)
     if kind in ("long", "Long"):
         got = functions.then(got, functions.method("Number", "longValue", "long"))
@@ -144,7 +146,7 @@ def cell(functions: JavaFunctions, index: int, kind: str) -> Any:
 
 
 def row_of(functions: JavaFunctions, record_kind: str, fields: Sequence[tuple[str, str]]) -> Any:
-    """Return the handle record → array of its methods' results, each given with its type."""
+    """Return a method handle that calls the given methods of a record, and returns an array of the results."""
     array = functions.kind("Object[]")
     row = functions.handles.identity(array).asCollector(array, len(fields))
     cells = (functions.retyped(functions.method(record_kind, *one), "Object", "Object") for one in fields)
@@ -153,7 +155,7 @@ def row_of(functions: JavaFunctions, record_kind: str, fields: Sequence[tuple[st
 
 
 def _piped(functions: JavaFunctions, serializer: Any) -> Any:
-    """Return the handle (row, driver) that pipes a row into the row's topic."""
+    """Return a method handle that passes a row to the row's topic in the driver."""
     input_kind = f"{STREAMS}.TestInputTopic"
     input_topic = functions.method(
         DRIVER, "createInputTopic", input_kind, "String", f"{_COMMON}.Serializer", f"{_COMMON}.Serializer"
@@ -167,7 +169,7 @@ def _piped(functions: JavaFunctions, serializer: Any) -> Any:
 
 
 def _read(functions: JavaFunctions, topic: str, deserializer: Any) -> Any:
-    """Return the handle driver → list of the records sent to a topic: key, value, timestamp."""
+    """Return a method handle that lists the records that the driver has sent to a topic: key, value, timestamp."""
     output_kind, record_kind = f"{STREAMS}.TestOutputTopic", f"{STREAMS}.test.TestRecord"
     emitted = row_of(functions, record_kind, [("key", "Object"), ("value", "Object"), ("timestamp", "Long")])
     output_topic = functions.method(

@@ -23,7 +23,7 @@ class ReleaseAnswer:
         stores: The kind of store that contained its state.
         history: The history.
         reference: The reference's outcome.
-        kafka: Kafka Streams' outcome; None: Kafka Streams couldn't run.
+        kafka: The outcome of Kafka Streams (None: Kafka Streams couldn't run).
         expected: Whether the release is known to show the divergence.
         why: The reason why Kafka Streams couldn't run.
     """

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from ....reference.core.errors import BadInput
 
 DEFAULT = "4.3.1"
-"""The default release; the divergences from the reference are this release's."""
+"""The default release of Kafka Streams; the named divergences are this release's."""
 
 OLDEST = (3, 6)
 

@@ -78,7 +78,7 @@ class KafkaWitness(Witness):
         """Return the real Kafka Streams' outcome of each history, arrival by arrival.
 
         Returns:
-            Outcomes in the order of the histories, at grain `ARRIVAL`; Kafka reports dropped records as a metric only,
+            Outcomes in the order of the histories, at grain `ARRIVAL`; Kafka counts dropped records only in a metric,
             so they aren't among the entries. For `sum`, `min` and `max` Kafka keeps the members in order, and Python
             computes the named aggregate; the last digit of a sum of floats may differ from a sum of sums.
 
@@ -101,7 +101,7 @@ class KafkaWitness(Witness):
 
         Args:
             histories: The histories.
-            strict: Whether a delivery from a route without waiting messages is refused; otherwise it is ignored.
+            strict: Whether a delivery from a route without waiting messages is refused, and not ignored.
 
         Raises:
             BadInput: As in `evaluate`; or a history's delivery isn't manual.
@@ -195,7 +195,7 @@ def _play(jvm: KafkaJvm, history: History, dialect: KafkaDialect) -> Outcome:
 def _sends(
     history: History, definition: Any, kafka: Kafka, dialect: KafkaDialect, reserved: Key
 ) -> Iterator[tuple[int, int, PipedIn]]:
-    """Yield the records to pipe in, each with its arrival and its batch."""
+    """Yield the records to send to the driver, each with its arrival and its batch."""
     clocks = kafka.clocks(definition)
     arrival = batch = 0
     for line in history.lines:

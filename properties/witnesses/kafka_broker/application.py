@@ -27,7 +27,7 @@ _SERDE = "org.apache.kafka.common.serialization.Serdes$StringSerde"
 _START_SECONDS = 120
 _STOP_SECONDS = 10
 _QUIET_SECONDS = 120
-"""The time (s) after the last progress, beyond three commit intervals, after which an application is given up."""
+"""The time (s) without progress, beyond three commit intervals, after which the witness gives an application up."""
 _STILL_SECONDS = 0.5
 _NEVER_MS = 2**53
 _LOOK_SECONDS = 0.05
@@ -154,7 +154,8 @@ class Application:
         """Stop the application, and restart it, with or without its state.
 
         Args:
-            wiped: Whether the folder of its state is deleted before, so that it restores the state from Kafka.
+            wiped: Whether to delete the folder of the application's state before the start, so that the application
+                restores the state from Kafka.
         """
         self.stop()
         if wiped:
@@ -166,7 +167,7 @@ class Application:
         """Wait until every record has been processed and no offset moves; return the seconds that this took.
 
         Raises:
-            StreamproofError: The application fails; or records wait, but none was processed for 2 minutes and three
+            StreamproofError: The application fails, or processes none of the waiting records for 2 minutes and three
                 commit intervals.
         """
         patience = _QUIET_SECONDS + 3 * self.settings.commit_interval_ms / 1000

@@ -225,7 +225,7 @@ def _run(jvm: KafkaJvm, folder: Path, properties: Mapping[str, str]) -> Any:
 def _await_start(jvm: KafkaJvm, thread: Any) -> None:
     """Wait until the server has started, when its thread only awaits the end.
 
-    An open port isn't sufficient, because another process may have taken it first.
+    An open port doesn't prove that the broker listens, because another process may have taken the port.
     """
     from py4j.protocol import Py4JError
 
@@ -236,7 +236,7 @@ def _await_start(jvm: KafkaJvm, thread: Any) -> None:
             if _STARTED in frames:
                 return
         except (Py4JError, OSError):
-            jvm.ended(_END_SECONDS)  # if the broker can't start, it ends its JVM
+            jvm.ended(_END_SECONDS)  # a broker that can't start ends its JVM
         if not jvm.is_alive:
             raise StreamproofError(_why_ended(jvm) or "")
         time.sleep(0.05)

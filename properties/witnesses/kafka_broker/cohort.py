@@ -57,7 +57,7 @@ class Timing:
 
 
 def prefixed(index: int, record: Record, definition: Any) -> Record:
-    """Return a record in a history's key space: its key, and the foreign key in its value."""
+    """Return a record with a history's own keys: the record's key, and the foreign key in the record's value."""
     rename = partial(prefixed_key, index)
     value = record.value
     if record.input == "left":
@@ -77,7 +77,8 @@ def due(
     """Return the records of a batch of a cohort, in the order of their due times.
 
     The changes of a history keep their order, with a pause before each. Without pauses, the changes are sent back to
-    back. With pauses, histories start one after another, because otherwise too many records would be due at once.
+    back. With pauses, histories start one after another, because otherwise too many records would be sent at the same
+    time.
 
     Args:
         histories: The histories.

@@ -78,7 +78,7 @@ class HowRun:
     Attributes:
         settings: The settings of the session, instead of `SETTINGS`.
         restarts: The batches after which the query is stopped and restarted.
-        deaths: The batches in which the query first crashes, each with the checkpoint folder that it can't write to:
+        deaths: The batches in which the query first crashes, each with the checkpoint folder that it can't write to,
             `offsets`, `state` or `commits`.
     """
 

@@ -64,7 +64,7 @@ class Checkpoint:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether the logs of all micro-batches exist; Spark deletes all except the last 100."""
+        """Return whether the logs of all micro-batches exist. Spark deletes all logs except the last 100."""
         return self.batches[0].number == 0
 
     @property

@@ -71,7 +71,9 @@ class ReadSource:
 
     @property
     def first(self) -> int:
-        """Return the id of the first micro-batch whose logs exist; the log contains its end, but not its start."""
+        """Return the id of the first micro-batch whose logs exist; the logs contain the batch's end, but not its
+        start.
+        """
         return self.checkpoint.batches[0].number
 
     @property

@@ -30,7 +30,7 @@ class Dispatch(Logic[Any]):
         self.own: dict[int, Logic[Any]] = {}
 
     def for_key(self, key: Key) -> Logic[Any]:
-        """Return the logic of a history, as a separate object, because mutants may have their own memory."""
+        """Return the logic of a history, as a separate object, because mutants may keep state between calls."""
         history = key[0]
         if history not in self.own:
             logic = None if history == NOBODY else self.logics[self.logic_of[history]]
@@ -75,10 +75,10 @@ def _unwrapped(row: Arrived) -> Arrived:
 
 
 class DispatchHop:
-    """Sends messages within their history.
+    """Sends the messages of each history to the next stage.
 
     Args:
-        hops: The hop of each definition in this stage.
+        hops: Sends the messages of this stage, for each definition.
         logic_of: The number of each history's definition.
     """
 

@@ -93,7 +93,7 @@ class Deaths:
 
 
 class PreparedQuery(ABC):
-    """A query over prepared micro-batches: it is fed, stopped, crashed and restarted according to its options.
+    """A query over prepared micro-batches; its options determine its input, stops, crashes and restarts.
 
     A subclass starts the query, and stores its output.
 
@@ -107,7 +107,7 @@ class PreparedQuery(ABC):
     Attributes:
         checkpoint: The folder of the query's checkpoint.
         deaths: The planned crashes, and the number of crashes so far.
-        available: The number of micro-batches whose files are available to it.
+        available: The number of micro-batches whose files the query can read so far.
         refused: For a refusal by Spark: the message before the reason, and the remedies by a pattern in the reason.
         seconds: The timeout of the query's declaration, and of each run.
     """

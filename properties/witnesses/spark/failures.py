@@ -41,11 +41,11 @@ class QueryFailed(StreamproofError):
 
 
 class MachineTooBusy(StreamproofError):
-    """A Python worker didn't start within Spark's 10 s; Spark has no setting for a longer timeout."""
+    """A Python worker didn't start within 10 s, Spark's timeout, which no setting changes."""
 
 
 class WorkerLost(QueryFailed):
-    """A Python worker ended without an exception; Spark runs the worker's task four times on a cluster, and once
+    """A Python worker ended without an exception. Spark runs the worker's task four times on a cluster, and once
     locally.
     """
 

@@ -25,7 +25,9 @@ def noting_settings(spark: SparkSession, noted: dict[str, str]) -> Iterator[None
 
 @contextlib.contextmanager
 def taking_back_settings(spark: SparkSession) -> Iterator[None]:
-    """Restore the session's settings that changed in the block, because a later check would run under them."""
+    """Restore the session's settings that the block changed, because a later check would run under the changed
+    settings.
+    """
     before = _Settings(spark)
     try:
         yield
@@ -49,7 +51,7 @@ class _Settings:
             self.values = session.sessionState().conf().clone().settings()
 
     def changed(self) -> list[tuple[str, str | None]]:
-        """Return the settings that have changed since, each with its value (None if it is no longer set)."""
+        """Return the settings that have changed since, each with its value (None: the setting no longer exists)."""
         if self.now == self.values:  # one call of the JVM, because reading each setting would need many
             return []
         now, before = dict(self.now), dict(self.values)

@@ -38,11 +38,11 @@ class StreamOutput:
     """The output of a query.
 
     Attributes:
-        batches: `(data batch, table)` in the order of the query's own batches. The batch without data after a moved
-            watermark counts as the next data batch, or as the last batch.
+        batches: `(data batch, table)` in the order of the query's own batches. The batch without data that Spark runs
+            after a moved watermark counts as the next data batch, or as the last batch.
         replayed: The first and the second output of each batch that Spark ran again after a crash.
         leftover: The final rows of the state named by `state`.
-        partitions: The number of shuffle partitions with state; 0 without state.
+        partitions: The number of shuffle partitions of stateful operators; 0 without such operators.
     """
 
     batches: list[tuple[int, pa.Table]] = field(default_factory=list)
@@ -74,8 +74,8 @@ def run_stream(
 
     Raises:
         BadInput: Spark refuses the query, for example because a watermark is missing.
-        StreamproofError: The query failed; the message contains its last line and the log's path.
-        MachineTooBusy: A Python worker didn't start in time, twice.
+        StreamproofError: The query failed; the message contains the last line of Spark's error and the path of the log.
+        MachineTooBusy: A Python worker didn't start in time, twice in succession.
     """
 
     def in_folder(folder: Path) -> StreamOutput:
@@ -92,7 +92,7 @@ def run_stream(
 
 
 def stored_in(leftover: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[Any, ...], list[Any], Stored]]:
-    """List the keys of a state from Spark's state data source, each with its fields, and its whole entry."""
+    """List the keys of a state with Spark's state data source, each with the key's fields and the whole entry."""
     import msgspec
 
     decode = msgspec.msgpack.Decoder().decode
@@ -102,7 +102,7 @@ def stored_in(leftover: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[Any
 
 
 def stop_queries() -> None:
-    """Stop the queries of this process; threads that wait for them fail."""
+    """Stop the queries of this process; threads that wait for the queries fail."""
     with contextlib.suppress(Exception):  # the JVM may have died
         for session in sessions():
             for query in session.streams.active:
@@ -116,7 +116,7 @@ class OperatorQuery(PreparedQuery):
         output: Its output.
         tables: The query's output in each micro-batch.
         build: A function from the streaming input to the streaming result.
-        stepwise: Whether the query gets one batch at a time.
+        stepwise: Whether the query reads one batch at a time.
     """
 
     refused = (
@@ -177,15 +177,15 @@ class OperatorQuery(PreparedQuery):
         return sum(path.name.isdigit() for path in (self.checkpoint / "state").glob("*"))
 
     def stored(self, stage: int) -> list[dict[str, Any]]:
-        """Read the state of a stateful operator, counted from the last operator."""
+        """Read the state of a stateful operator; operators are counted from the last."""
         reader = self.spark.read.format("statestore").option("path", str(self.checkpoint))
         rows = reader.option("stateVarName", STATE).option("operatorId", stage).load().collect()
         return [row.asDict(recursive=True) for row in rows]
 
     def refusal(self, build: Build) -> str | None:
-        """Start another declaration from the checkpoint, for an empty batch; return its failure, or None.
+        """Start another declaration from the checkpoint, on an empty batch; return the start's failure, or None.
 
-        A query that wrote output, or committed a batch, before it failed counts as continued.
+        A query that wrote output, or committed a batch, before its failure counts as continued.
         """
         hand_over(self.batches[0][_INPUT].slice(0, 0), self.available, self.folders[_INPUT])
         self.available += 1

@@ -55,10 +55,10 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 DEFAULT_STORE = {PROVIDER: "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"}
 """Spark's own default: state in memory, with changes in files. A small micro-batch costs less than with RocksDB."""
 
-# Java gets only its fast compiler and a single-threaded collector, because most sessions are short. With only that
+# Most sessions are short, so Java gets only its fast compiler and a single-threaded garbage collector. With only that
 # compiler, Java reserves 48 MB for compiled code. Some dozens of queries fill these 48 MB, and Java then only
-# interprets. By default, Java also collects all garbage whenever it adds classes beyond 21 MB, and a single query needs
-# 21 MB.
+# interprets. By default, Java also collects all garbage whenever it adds classes beyond 21 MB, which a single query
+# reaches.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=256m"
 
 _SETTINGS: dict[str, str] = {
@@ -69,17 +69,17 @@ _SETTINGS: dict[str, str] = {
     "spark.log.level": "ERROR",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.driver.extraJavaOptions": JAVA_OPTIONS,
-    # Spark's default checkpoint manager runs a chmod process for each new file; another manager makes a short query a
-    # fifth faster.
+    # Spark's default checkpoint manager runs a chmod process for each new file; with the other manager, a short query
+    # takes a fifth less time.
     "spark.sql.streaming.checkpointFileManagerClass": checkpoint_file_manager(),
 }
-# The host's name may not resolve, and the driver of a local session needs no other address.
+# The host's name may not resolve, and a local session needs no other address of its driver.
 _LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 _OF_CONTEXT = (
     *("spark.master", "spark.home", "spark.local.dir", "spark.default.parallelism"),
     *("spark.app.", "spark.executorEnv.", "spark.hadoop."),
 )
-"""The prefixes of settings that Spark accepts at any time, but only uses when a session starts."""
+"""The prefixes of settings that Spark accepts at any time, but uses only at the start of a session."""
 _OF_JARS = (
     *("spark.sql.extensions", "spark.sql.catalog", "spark.sql.warehouse.dir", "spark.sql.hive"),
     "spark.sql.streaming.checkpointFileManagerClass",
@@ -94,7 +94,7 @@ _END_SECONDS = 10
 _ONE_QUERY = threading.RLock()
 """Serializes the queries of threads without their own session, because they share the session's settings."""
 _STARTING = threading.RLock()
-"""Held during the start of a session; a second thread waits for it."""
+"""Held during the start of a session, so that a second thread waits."""
 
 
 class _OfThread(threading.local):
@@ -124,17 +124,16 @@ def spark_session(
 ) -> SparkSession:
     """Return this process's Spark session, starting it if needed.
 
-    A running session is returned unchanged, including the caller's own. The arguments are then ignored, but another
-    master than the session's is refused.
+    A running session is returned unchanged, including the caller's own. The arguments are then ignored, except that
+    another master than the session's is refused.
 
     Args:
         cores: The number of cores that a local session uses; all by default.
-        partitions: The number of shuffle partitions, and so of state stores, per stateful operator; by default the
+        partitions: The number of shuffle partitions, and so of state stores, of each stateful operator; by default the
             environment variable STREAMPROOF_PARTITIONS, or 2.
         memory: The heap of the driver's JVM, in Spark's notation (`3g`, `512m`).
-        master: Spark's master URL, if it isn't this process (`local-cluster[2,1,1024]`, `spark://…`); by default the
-            environment variable STREAMPROOF_MASTER, if set, unless `cores` is given. streamproof is sent to the
-            cluster's workers, which are tested before the session is returned.
+        master: Spark's master URL, if Spark doesn't run in this process (`local-cluster[2,1,1024]`, `spark://…`); by
+            default the environment variable STREAMPROOF_MASTER, if set, unless `cores` is given.
         shared: The folder for sources and checkpoints, which this machine and all workers share under one path; by
             default the environment variable STREAMPROOF_SHARED, or the temporary directory.
         log: The log of the JVM and the workers; by default a file in the temporary directory, see `spark_log_path`.
@@ -213,7 +212,8 @@ def _start(
 
     java = find_java(newest=requirements.newest_java())
     os.environ["JAVA_HOME"] = str(java.home)
-    # Without PYSPARK_PYTHON the workers start the first python3 on PATH; a user may name a cluster's own Python.
+    # Without PYSPARK_PYTHON, the workers start the first python3 on PATH. With PYSPARK_PYTHON, a user may choose
+    # another Python of the cluster.
     os.environ["PYSPARK_PYTHON"] = worker_python() if cluster else sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
@@ -252,8 +252,8 @@ def use_own_session(number: int, partitions: int | None = None) -> None:
 
     Args:
         number: The session's number; concurrent threads have different numbers.
-        partitions: The number of shuffle partitions of the session's queries, unless the number is set, or there is a
-            cluster.
+        partitions: The number of shuffle partitions of the session's queries; ignored if the number is already set, or
+            on a cluster.
     """
     _of_thread.number, _of_thread.partitions, _of_thread.lock = number, partitions, threading.RLock()
 
@@ -265,7 +265,8 @@ def query_lock() -> threading.RLock:
 
 @contextlib.contextmanager
 def session_for_query(settings: Mapping[str, str], *, any_provider: bool = False) -> Iterator[SparkSession]:
-    """Give this thread's session other settings for the duration of a query, which uses the session exclusively.
+    """Give this thread's session other settings for the duration of a query, and let no other query use the session
+    meanwhile.
 
     Args:
         settings: The settings.
@@ -325,12 +326,14 @@ def _changed(spark: SparkSession, name: str, value: str) -> str | None:
 
 
 def is_own_session() -> bool:
-    """Return whether the running session is ours; then further sessions have the same settings."""
+    """Return whether streamproof started the running session; then its sessions for threads have the same settings."""
     return _is_own(spark_session(any_provider=True))
 
 
 def default_store() -> dict[str, str]:
-    """Return the setting for Spark's default store of a query's state; none if the user chose a provider."""
+    """Return the setting for Spark's default store of a query's state; an empty mapping if the user chose a
+    provider.
+    """
     session = spark_session(any_provider=True)
     return DEFAULT_STORE if _is_own(session) and session.conf.get(PROVIDER) == ROCKSDB else {}
 
@@ -350,7 +353,9 @@ def partitions_of_users_session() -> int | None:
 
 
 def settings_of_users_session() -> dict[str, str]:
-    """Return the query settings with which a user's session was started; none for a session of ours."""
+    """Return the query settings with which a user's session was started; an empty mapping for a session of
+    streamproof.
+    """
     session = spark_session(any_provider=True)
     if _is_own(session):
         return {}
@@ -389,8 +394,8 @@ def why_jvm_died(error: Exception | None = None) -> str | None:
     """Return a message about the end of this process's JVM, with its log (None if it is running, or none was started).
 
     Args:
-        error: The exception of a call to the JVM; after a broken connection the function waits up to 10 s for the JVM's
-            end.
+        error: The exception of a call to the JVM; if the connection is broken, the function waits up to 10 s for the
+            JVM's end.
     """
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     gateway = None if context is None else context._gateway
@@ -456,14 +461,14 @@ def _partitions_of_environment() -> int:
 
 
 def _driver_at(address: str | None) -> dict[str, str]:
-    # Workers may not resolve this machine's name, but can reach its address on the route to their master. An address
-    # that the user sets takes precedence.
+    # Workers may not resolve this machine's name, but can reach the address that this machine uses towards their
+    # master. An address that the user has set takes precedence.
     named = {"SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP"} & os.environ.keys()
     return {} if address is None or named else {"spark.driver.host": address}
 
 
 def _running_session() -> SparkSession | None:
-    """Return the session of this process whose context hasn't been stopped, ours or the caller's."""
+    """Return the running session of this process, ours or the caller's."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -508,9 +513,9 @@ def _started(settings: Mapping[str, str], java: JavaHome, log: Path) -> SparkSes
     with _reported_refusal(settings["spark.master"], log):
         with _interrupts_kept():
             context = SparkContext(conf=conf, gateway=gateway)
-        # py4j's server would print a traceback of a broken connection; the caller of the JVM reports its end.
+        # py4j's server would print a traceback of a broken connection, which the caller of the JVM already reports.
         vars(context._accumulatorServer)["handle_error"] = lambda request, client_address: None
-        # A context that no master accepted is returned stopped, which this call reports.
+        # If no master accepts a context, PySpark returns a stopped context; this call reports the refusal.
         return SparkSession.builder.getOrCreate()
 
 
@@ -528,7 +533,7 @@ def _why_not_started(java: JavaHome, log: Path) -> str:
 
 @contextlib.contextmanager
 def _reported_refusal(master: str, log: Path) -> Iterator[None]:
-    """Explain in one sentence why Spark started no context; a master's refusal leaves a long Java trace."""
+    """Explain in one sentence why Spark started no context, because a master's refusal leaves a long Java trace."""
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
     from pyspark.errors import PySparkException

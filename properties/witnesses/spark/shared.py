@@ -2,7 +2,7 @@
 with stages another.
 
 Histories run in the production runtime (`spark_impl.runtime.keyed`), under keys that begin with a history's number. A
-shared query sends values as binaries, because they have many types; columns of other types need separate queries.
+shared query sends values as binaries, because the values have many types; columns of other types need separate queries.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from .dispatch import Dispatch, DispatchHop
 
 GROUPS = 64
-"""The number of groups of histories; each group is read and written whole."""
+"""The number of groups of histories; Spark reads and writes the state of a whole group at once."""
 _succeeded = threading.Event()
-"""Whether a shared query of this process has succeeded."""
+"""True if a shared query of this process has succeeded."""
 PARTITION = "partition"
 """The column with the shuffle partition of a row of changes."""
 HISTORY, CLOCK, STAGE = "history", "clock", "stage"
-"""The additional columns of a shared query's rows: a row's history, the clock (ms), and its stage."""
+"""The additional columns of a shared query's rows: the row's history, the clock (ms), and the row's stage."""
 SCHEMA = pa.schema(
     [
         (HISTORY, pa.int32()),
@@ -95,7 +95,7 @@ class Play:
 
     @cached_property
     def logic_key(self) -> tuple[Any, ...]:
-        """The key of a definition and a logic, the same for all their histories."""
+        """The key of a definition and a logic, which is the same for all histories of both."""
         options = tuple(sorted((name, repr(value)) for name, value in self.history.options.items()))
         return self.history.operator, options, self.logic
 
@@ -129,12 +129,12 @@ def can_share(history: History) -> bool:
 
 
 def shared_queries(plays: Sequence[Play]) -> list[list[int]]:
-    """Return the numbers of the histories that run together: all with stages, and the other histories by clock
-    schedule.
+    """Return the numbers of the histories that run together: one group of all histories with stages, and a group of
+    other histories for each clock schedule.
 
-    A history that doesn't depend on the clock can use any schedule that is long enough, so it uses the longest, if
-    possible. The output that a clock causes after the last batch of a schedule would be in a later batch of a longer
-    history.
+    A history that doesn't depend on the clock can use any schedule that is long enough, and joins the group with the
+    longest schedule. The output that a clock causes after the last batch of a schedule would appear in a later batch of
+    a longer history.
     """
     timed: dict[tuple[int, ...], list[int]] = defaultdict(list)
     staged, others = [], []
@@ -155,10 +155,10 @@ def shared_queries(plays: Sequence[Play]) -> list[list[int]]:
 def run_shared(plays: Sequence[Play], run: RunOptions = PLAIN) -> Answers:
     """Run histories in the smallest number of queries that their clocks and stages allow.
 
-    A definition that makes a query fail is isolated: the only output of its histories is the failure.
+    If a definition makes a query fail, its histories run separately, and the failure is their only output.
 
     Raises:
-        StreamproofError: Queries fail for another reason than a few definitions, or Spark didn't start.
+        StreamproofError: The cause of the failures isn't a few definitions, or Spark didn't start.
     """
     nothing: list[Any] = [None] * len(plays)
     found = Answers([*nothing], [*nothing], [*nothing], queries=0, labels=[*nothing])
@@ -295,7 +295,9 @@ def groups_of(plays: Sequence[Play], state_groups: int | None = None) -> int:
 
 
 def tables_of(plays: Sequence[Play]) -> list[pa.Table]:
-    """Convert histories to one table per batch, with its rows shuffled, because a shuffle guarantees no order."""
+    """Convert histories to one table per batch, with the rows shuffled, because Spark guarantees no order after a
+    shuffle.
+    """
     from ....spark_impl.runtime.codec import encode
     from .dispatch import NOBODY
 
@@ -365,7 +367,7 @@ def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> Answers:
         output.partitions,
         labels=labels,
         emitting=len(emitting),
-        without_keys=max(0, output.partitions - groups),  # a group is in one partition
+        without_keys=max(0, output.partitions - groups),  # all rows of a group are in one partition
     )
 
 

@@ -1,8 +1,8 @@
 """The witness that plays the foreign-key join in three queries on Spark, message by message.
 
-With manual delivery a history decides when each message is delivered. All histories take their steps together: a step
-passes their rows and the named messages to the three queries, and waits until all three are done. So a race takes one
-step per line, for any number of histories.
+With manual delivery a history decides when each message is delivered. All histories take each step at the same time:
+the witness passes the step's rows and the named messages to the three queries, and waits until all three queries are
+done. So a race takes one step per history line, for any number of histories.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def play_staged(
     """Play histories of the foreign-key join with manual delivery in three queries.
 
     Args:
-        histories: The histories; their options may differ. A history with a null key is played alone.
+        histories: The histories; their options may differ. A history with a null key runs in its own queries.
         logics: The logic of each history's stages, such as a mutant's; by default the operator's own logic.
         strict: Whether a delivery from an empty route is refused. Mutants may send other messages than a history names;
             the witness then ignores the delivery.
@@ -238,7 +238,7 @@ class _Stage:
         return rows
 
     def watch(self, step: int, waiting: list[list[Waiting]]) -> None:
-        """Record the waiting messages after a step, history by history."""
+        """Record the waiting messages of each history after a step."""
         routes: list[dict[Route, tuple[WaitingMessage, ...]]] = [{} for _ in self.histories]
         for topic, content in ((self.subscriptions, "instruction"), (self.responses, "right")):
             for (channel, foreign_key, key), messages in topic.waiting.items():
@@ -253,13 +253,13 @@ class _Stage:
                 waiting[number].append(of_history)
 
     def outcomes(self) -> list[Outcome]:
-        """Return the receiver's output, history by history."""
+        """Return the receiver's output for each history."""
         batches: list[dict[int, int]] = []
         for history in self.histories:
             arrivals = enumerate(batch for batch, lines in enumerate(history.batches) for _ in lines)
             batches.append(dict(arrivals))
         found: dict[int, list[Entry]] = defaultdict(list)
-        # A query's output is labelled with the step, which is the arrival.
+        # The step in which a query wrote an output is the output's arrival.
         for _, arrival, output in entries_of(StreamOutput(self.emitted), pair_from_json):
             number, own = (0, None) if output.key is None else _owned(output.key)
             mine: Output = Dropped(own, output.reason) if isinstance(output, Dropped) else Change(own, *output[1:])

@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 TIME_ZONE = "spark.sql.session.timeZone"
 RECORD_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 ROWS_OF_RECORD_BATCH = 40
-"""The largest number of rows per record batch: small, so that rows are in several batches, as in production."""
+"""The maximum number of rows per record batch, which is small, so that the rows are in several batches, as in
+production.
+"""
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, pa.ArrowException)
 """The errors from reading a changelog whose columns have wrong types."""
 
@@ -52,11 +54,12 @@ class TypedAnswer:
     Attributes:
         outcome: The outcome.
         labels: The labels of each change and each dropped row.
-        wrong: Keys whose ordinals aren't an order, and differences in a repeated batch.
+        wrong: The keys whose ordinals aren't an order, and the differences in a repeated batch.
         repeated: Whether a batch was repeated.
         stored: Whether `read_state` has read a key of the history.
         refused: The other declarations with which a restart was tried.
-        failed: Whether its query failed: with this history alone, or with others, any of which may be the cause.
+        failed: Whether the query of the history failed, with this history alone or with others, any of which may be the
+            cause.
     """
 
     outcome: Outcome
@@ -69,7 +72,7 @@ class TypedAnswer:
 
 
 class _Row(NamedTuple):
-    """A row of a changelog, in the keys and times of its history."""
+    """A row of a changelog, with the keys and times of the row's history."""
 
     entry: Entry
     label: Label
@@ -79,7 +82,7 @@ class _Row(NamedTuple):
 
 @dataclass
 class AtEndOf:
-    """The findings at the end of a query.
+    """The errors found after the end of a query.
 
     Attributes:
         wrong: The errors of each history, by its number.
@@ -129,7 +132,9 @@ class AtEndOf:
 
 
 def is_same(read: Any, stored: Any) -> bool:
-    """Return whether a value from Arrow equals a value from MessagePack without types: texts, or numbers of ms."""
+    """Return whether a value from Arrow equals a value from MessagePack, which stores some types as texts or as numbers
+    of milliseconds.
+    """
     match read:
         case datetime() if isinstance(stored, int):
             return read == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=stored)
@@ -181,7 +186,7 @@ class TypedSparkWitness:
 
         Raises:
             BadInput: A history is refused, or a value doesn't fit its column.
-            StreamproofError: Spark didn't start.
+            StreamproofError: Spark couldn't start.
         """
         try:
             return self._run(cohort, run)
@@ -189,7 +194,7 @@ class TypedSparkWitness:
             return self._failed(cohort, run, failed, 1)
 
     def _failed(self, cohort: Cohort, run: RunOptions, failed: QueryFailed, count: int) -> list[TypedAnswer]:
-        """Return the results of histories whose query fails; the first `count` are run separately."""
+        """Return the results of histories whose query fails; the first `count` histories are run separately."""
         histories = cohort.histories
 
         def failure(history: History, is_own: bool) -> TypedAnswer:
@@ -305,7 +310,7 @@ class TypedSparkWitness:
             change, reason, window, ordinal, place = of_row
             owned = (0, None) if entry.output.key is None else owner(entry.output.key)
             if owned is None:
-                continue  # a row of the reserved key
+                continue  # the row has the reserved key
             index, key = owned
             own = _in_history(entry, key, self.starts_at_ms, windows_too)
             at = None
@@ -321,8 +326,8 @@ class TypedSparkWitness:
         return rows
 
     def _wrong_in(self, place: dict[str, Any], ordinal: int, at: int | None, end: int) -> str | None:
-        # The next operator orders changes by their places. `at` is the time (ms) of the row that caused a change, and
-        # `end` the time of changes that the clock caused.
+        # The next operator orders the changes by their positions. `at` is the time (ms) of the row that caused a
+        # change, and `end` the time of changes that the clock caused.
         if place["step"] != ordinal:
             return f"the step {place['step']} of the ordinal {ordinal}"
         if at is not None and (place["phase"], place["at"]) != (WITHIN, at):
@@ -334,7 +339,7 @@ class TypedSparkWitness:
 
 
 def others_of(operator: str, options: Options) -> Iterator[Options]:
-    """Yield the profiles of an operator whose declaration differs from the given options."""
+    """Yield the profiles that declare an operator differently from the given options."""
     declare = operator_named(operator).declare
     return (one for one in registration_of(operator).profiles.values() if declare(one) != declare(options))
 
@@ -348,7 +353,9 @@ def with_null_time(table: pa.Table) -> pa.Table:
 
 
 def _without_order(history: str, batch: int, rows: Sequence[_Row]) -> Iterator[Difference]:
-    """Yield the keys with rows of a batch that share an ordinal, or have a wrong place; null keys have no order."""
+    """Yield the keys whose rows in a batch share an ordinal or have a wrong position; rows with null keys have no
+    order.
+    """
     ordinals: dict[Key, list[int]] = defaultdict(list)
     for row in rows:
         if row.entry.output.key is not None:
@@ -392,7 +399,7 @@ def run_batch(spark: SparkSession, records: pa.Table, build: Build) -> StreamOut
 
 
 def _in_history(entry: Entry, key: Key | None, starts_at_ms: int, windows_too: bool) -> Entry:
-    """Return an output with the history's own key and times; null for the key that represents null."""
+    """Return an output with the history's own key and times, and with a null key for the key that represents null."""
     key = None if key is not None and NULL_KEY in key else key
     output = entry.output
     if isinstance(output, Dropped):

@@ -67,7 +67,7 @@ class QueryWitness(Witness):
             operator: The operator's name.
             options: The operator's options, as in a history file.
             state_groups: The number of groups of the state's keys (None for one group per key).
-            batches: All batches, for an operator of Spark's that looks up a static table.
+            batches: All batches, for an operator of Spark that looks up rows in a static table.
 
         Raises:
             BadInput: The witness has no query for these options.
@@ -157,7 +157,7 @@ class SparkWitness(QueryWitness):
     Attributes:
         logic: The logic that replaces the operator's own, or its stages' logics: a mutant.
         mutant: The name of the mutant `logic`, if it is a mutant; its counterexamples are rechecked with it.
-        logics: For shared queries, the replacing logic of a history, by the history's identity.
+        logics: For shared queries, the logic that replaces the operator's own, by the identity of the history.
     """
 
     logic: Callable[[Any], Any] | None = None
@@ -203,7 +203,7 @@ class SparkWitness(QueryWitness):
 
 @dataclass(frozen=True)
 class NativeSparkWitness(QueryWitness):
-    """Spark's own operators, if Spark has an operator with the same meaning.
+    """Spark's own operators, for operators of streamproof with the same meaning.
 
     Attributes:
         further_settings: Additional settings of the session, such as a profile's.
@@ -248,7 +248,7 @@ class JobWitness(QueryWitness):
 
     Attributes:
         job: A function from the streaming input (key string, value, timestamp bigint ms, order bigint) to the columns
-            of the operator's changelog, of which `change`, `reason`, `cause` and `ordinal` may be missing.
+            of the operator's changelog; the columns `change`, `reason`, `cause` and `ordinal` are optional.
         counts: A function from a key's stored fields at the end to whether they count as remaining state. By default
             all fields count.
     """
@@ -269,7 +269,7 @@ class JobWitness(QueryWitness):
         return self.counts(fields)
 
     def refuses(self, history: History) -> str | None:
-        """Refuse histories with manual delivery, because a job has no known channels."""
+        """Refuse histories with manual delivery, because a job's channels are unknown."""
         if history.has_schedule:
             return f"{history.name}: a job decides its own deliveries: leave out the lines with deliver"
         return None

@@ -1,4 +1,4 @@
-"""The command `spec check`: checks models with TLC, each against its expected result."""
+"""The command `spec check`, which checks models with TLC, each against the model's expected result."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def check_models(
     command += "" if deadlock else " --no-deadlock"
     tools = tools_with(memory)
     width = max(len(one.name) for one in chosen)
-    # TLC waits for a third of a short run, for files and its own threads.
+    # In a short run, TLC waits for files and its own threads during a third of the time.
     at_a_time = jobs or max(1, available_cores() * 3 // 2 // workers)
     checked: list[CheckedModel] = []
     started = time.monotonic()
@@ -140,7 +140,7 @@ def _chosen(
 
 
 class _Progress:
-    """Reports the current step; on a terminal, the step is hidden while results are printed."""
+    """Reports the current step; on a terminal, the step disappears while results are printed."""
 
     def __init__(self) -> None:
         self._report: Callable[[str], None] = lambda step: None
@@ -173,7 +173,7 @@ def _check_all(
 
     def work() -> None:
         while waiting:
-            with suppress(IndexError):  # another thread took the last model
+            with suppress(IndexError):  # another thread has taken the last model
                 one, answer = waiting.popleft()
                 try:
                     answer.set_result(_check(one, tools, workers, timeout, progress))

@@ -1,4 +1,4 @@
-"""The command `spec list`."""
+"""The command `spec list`, which lists the specifications and their models."""
 
 from __future__ import annotations
 

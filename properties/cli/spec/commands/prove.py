@@ -1,4 +1,4 @@
-"""The command `spec prove`: properties of specifications, proved by induction for any size."""
+"""The command `spec prove`, which proves properties of specifications for any size by induction."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def prove_specifications(
 ) -> None:
     """Prove by induction, with z3, that a specification holds for any number of keys, changes and messages.
 
-    If one proof is named, every condition is printed. A condition that isn't kept has a counterexample: a step from a
-    state that the invariant allows to a state that the invariant forbids. TLC tests whether it can reach the first
-    state. A proof that should fail ends with its first counterexample, and is a violation if it succeeds. If z3 finds
-    no answer in time, the proof is inconclusive: exit 2.
+    If the user names one proof, the command prints every condition. A condition that doesn't hold has a counterexample:
+    a step from a state that the invariant allows to a state that the invariant forbids. TLC tests whether the
+    specification can reach the first state. A proof that should fail ends with its first counterexample, and is a
+    violation if it succeeds. If z3 finds no answer in time, the proof is inconclusive: exit 2.
     """
     from .....specs.proofs.entries import FILE, find_proofs
 
@@ -99,7 +99,8 @@ def _proved(
         if len(entries) == 1:
             yield (entries[0], *_timed(entries[0], tools, milliseconds, shown=True))
             return
-        # Each proof has its own process: the solver uses one core, and facts kept from one proof slow the next proof.
+        # Each proof has its own process, because the solver uses one core, and what it remembers from one proof slows
+        # the next proof.
         with (
             steps() as progress,
             ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool,

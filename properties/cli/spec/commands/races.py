@@ -41,10 +41,10 @@ def play_races(
     ] = False,
     kafka_version: KafkaVersion = None,
 ) -> None:
-    """Play the races of the foreign-key join, message by message; print each result once no message waits.
+    """Play the races of the foreign-key join, message by message, and print each result when no message waits.
 
-    Exits 0 if each race ends as known: an inner join stale, a left join right; 1 if a race doesn't; 2 if Kafka Streams
-    can't run here.
+    Exits 0 if each race ends as known (an inner join stale, a left join right), 1 if a race ends differently, 2 if
+    Kafka Streams can't run here.
     """
     from .....specs.races import chosen
     from ....models.races import is_in, raced
@@ -85,7 +85,7 @@ def _table(found: list[Raced], every: bool) -> Table:
 
 
 def _shown(table: Mapping[Any, Any]) -> str:
-    """Return a table in the notation of the findings, such as `l: (a|r1, x)`."""
+    """Return a table in the notation of the documentation, such as `l: (a|r1, x)`."""
     return ", ".join(f"{key}: {_pair(*pair)}" for key, pair in table.items()) or "nothing"
 
 

@@ -1,4 +1,4 @@
-"""The command `spec replay`: a model's behaviours, replayed on the code."""
+"""The command `spec replay`, which replays a model's behaviours on the code."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def replay_model(
 ) -> None:
     """Replay a model's behaviours on the code: after each action, model and code must be in the same state.
 
-    If a model is expected to fail, its counterexample is replayed. If TLC doesn't finish within --timeout, the result
-    is inconclusive: exit 2.
+    If a model is expected to fail, the command replays the model's counterexample. If TLC doesn't finish within
+    --timeout, the result is inconclusive: exit 2.
     """
     from .....specs.checking import constants_of, tlc_errors
     from .....specs.replay import replay_named
@@ -102,7 +102,7 @@ def replay_model(
         _print_disagreement(first, trace, one.model.module)
         try:
             said = f"saved as {_save_disagreement(trace, constants, one, folder, on)}"
-        except BadInput as error:  # the results so far are printed, and count
+        except BadInput as error:  # the command prints the results so far, and counts them
             said = f"not saved as a history: {error}"
         messages.out(said)
     raise typer.Exit(EXITS[verdict])
@@ -140,7 +140,9 @@ def _require_release(constants: Mapping[str, TlaValue]) -> None:
 def _traces(
     chosen: ChosenModel, asked: _Asked, timeout: float | None, memory: int | None, progress: Callable[[str], None]
 ) -> tuple[Callable[[], Iterator[Trace]], str]:
-    """Return a function that creates the behaviours to replay anew at each call, and their description."""
+    """Return a function that yields the behaviours to replay from the start at each call, and a description of the
+    behaviours.
+    """
     from .....specs.checking import check
 
     if chosen.entry is not None and chosen.fails:
@@ -153,7 +155,7 @@ def _traces(
         return lambda: iter([found.trace] if found.trace else []), f"the counterexample: it {found.verdict}"
     with asking_tlc(chosen.name):
         graph = graph_of(chosen, timeout, memory, progress)
-        graph.count_behaviours()  # a cyclic graph is reported before any replay
+        graph.count_behaviours()  # report a cyclic graph before any replay
         if asked.cover is Cover.ALL:
             return graph.behaviours, "all"
         if asked.cover is Cover.RANDOM:
@@ -185,7 +187,7 @@ def _as_kafka_did(constants: Mapping[str, TlaValue]) -> _Contrasted:
 
 
 def _contrasted(trace: Trace, constants: Mapping[str, TlaValue], chosen: ChosenModel) -> list[_Contrasted]:
-    """Replay a counterexample on the code with the model's fault, which must fail, and on the right code."""
+    """Replay a counterexample on the code with the model's fault, where the replay must fail, and on the right code."""
     from .....specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay, contrast
     from .....specs.replays.foreign_key_kafka import KAFKA
 
@@ -193,7 +195,7 @@ def _contrasted(trace: Trace, constants: Mapping[str, TlaValue], chosen: ChosenM
         return []
     both = contrast(trace, constants)
     mutant, protocol = constants["Mutant"], constants["Protocol"]
-    # A liveness failure of this module is a wrong result that is never corrected.
+    # In this module, a liveness failure is a wrong result that the code never corrects.
     wanted = chosen.entry.violated if chosen.entry.result == "safety failure" else "QuietIsJoined"
     if protocol in KAFKA:
         code = f"the protocol with the instructions of {protocol!r}"

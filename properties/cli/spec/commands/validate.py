@@ -1,4 +1,4 @@
-"""The command `spec validate`: checks that traces of a foreign-key join are behaviours of its specification."""
+"""The command `spec validate`, which checks that traces of a foreign-key join are behaviours of its specification."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .....specs.validation import Refusal
 
 _MOST = 5
-"""The largest number of printed refusals of a trace."""
+"""The maximum number of refused lines that the command prints for a trace."""
 
 
 class ProtocolChoice(StrEnum):

@@ -37,7 +37,7 @@ class Memory:
     """The values that jobs' code keeps in this process.
 
     Attributes:
-        modules: The names of the modules imported before the jobs ran; jobs import other modules themselves.
+        modules: The names of the modules imported before the jobs ran; the jobs themselves import the other modules.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Memory:
         self._kept: list[PutBack] = []
 
     def __reduce__(self) -> tuple[type[Memory], tuple[()]]:
-        """Pickle as an empty memory: another process has other values."""
+        """Pickle the memory without its values, because another process has other values."""
         return Memory, ()
 
     def learn(self, job: Any, *targets: Any) -> None:
@@ -84,7 +84,7 @@ class Memory:
 
 
 def _within(value: Any) -> tuple[list[PutBack], list[Any]]:
-    """Return the functions that restore an object's values, and the objects that it refers to."""
+    """Return the functions that restore an object's values, and the objects that the object refers to."""
     if isinstance(value, MethodType):
         return [], [value.__func__, value.__self__]
     if isinstance(value, functools.partial):

@@ -141,7 +141,7 @@ class Exploring(Lift):
     made: dict[str, StructType] = field(default_factory=dict)
 
     def skip(self, statement: str) -> None:
-        """Record a statement that isn't run, and the columns of the table that it creates."""
+        """Record a statement that the check doesn't run, and the columns of the table that the statement creates."""
         super().skip(statement)
         if (made := table_made(server_session(self.spark), statement)) is not None:
             self.made[made[0].casefold()] = made[1]
@@ -338,7 +338,7 @@ def learn(missing: Lacking, learned: dict[str, KnownColumns], streams: Mapping[s
     """Add a column, or a better type, to the only source that can have the column; return whether there is one.
 
     By default, a column of a stream and a table counts as the stream's, and a column of several tables as the first
-    table's. If Spark lists the columns that it searched, this list decides.
+    table's. If Spark lists the columns among which it searched, this list decides.
     """
     able = {name: columns for name, columns in learned.items() if columns.can_take(missing)}
     asked = {name: columns for name, columns in able.items() if columns.has_of(missing.beside)}

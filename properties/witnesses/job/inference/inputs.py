@@ -60,7 +60,7 @@ class InferredInput:
         input: The input.
         text: The input as Python code.
         read: The script's read of the input.
-        guesses: The guessed facts, each as a sentence with the option that sets the fact.
+        guesses: The guesses, each as a sentence with the option that replaces the guess.
         text_of_value: The payload's form as Python code, if it differs from the form's name.
     """
 
@@ -322,7 +322,7 @@ class _Reading:
         return found
 
     def with_key(self, column: str) -> str:
-        """Add the record's own key to the columns, because the job groups by it."""
+        """Add the record's own key to the columns, because the job groups by the key."""
         from pyspark.sql.types import StringType, StructField
 
         if all(one.name != column for one in self.columns):

@@ -45,7 +45,7 @@ _OPTIONAL = re.compile(r"\[[^\]]*\]")
 
 
 class Place(NamedTuple):
-    """The place of a value in the rows of a source.
+    """A position in the rows of a source: a column, or a path within a payload.
 
     Attributes:
         source: The name of the input.
@@ -114,14 +114,15 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Traced:
-    """The facts about a query's sources that its plan shows.
+    """The columns, event times and keys of a query's sources, as far as the query's plan shows them.
 
     Attributes:
         sources: The names of the inputs that the query reads.
         payloads: The payloads, by their places.
         times: The columns of the query's watermarks.
-        groups: For each grouping operator, the names of the inputs below it, and the places of its grouping columns.
-        kept: The places of the result's columns.
+        groups: For each grouping operator, the names of the inputs that it reads, and the places of its grouping
+            columns.
+        kept: The places of the result's columns in the sources.
         casts: The types to which a value is cast, by the value's place.
         other_times: The columns of its windows, and the texts and numbers that the job parses as times.
         identities: For each deduplication of a single input's rows, the places of its columns.
@@ -274,7 +275,7 @@ class _Tracer:
                     yield from (time for term in self.terms(tree) if (time := time_of(term)) is not None)
 
     def identities(self) -> Iterator[Sequence[Place]]:
-        """Yield the places of the columns of each deduplication, if each column has exactly one place."""
+        """Yield the places of the columns of each deduplication, if each of these columns has exactly one place."""
         for name, node in self.nodes:
             if name in _DEDUPLICATIONS:
                 terms = [self.terms(trees_of(read_expression(column))[-1]) for column in members(node.keys())]
@@ -415,7 +416,7 @@ def _cuts_header(term: Term) -> bool:
 
 
 def time_of(term: Term) -> TracedTime | None:
-    """Return the place of an event time, and its format in the source (None: no unique place)."""
+    """Return the place of an event time, and the time's format in the source (None: no unique place)."""
     if (place := place_of(term)) is not None:
         return TracedTime(place)
     if term.kind == "Coalesce":

@@ -30,7 +30,7 @@ _FILLED = re.compile(r"__filled_(\d+)__")
 
 
 class CodeEdit(NamedTuple):
-    """A change of a single place in a module.
+    """A change of a single expression or statement in a module.
 
     Attributes:
         node: The replaced node.

@@ -1,1 +1,1 @@
-"""Reads facts from a job's plan: operators, comparisons, grouping, and use of tables."""
+"""Reads a job's plan: operators, comparisons, grouping, and use of tables."""

@@ -41,7 +41,7 @@ def grouping_of(frame: DataFrame) -> Grouping | None:
 
 
 def _grouping(plan: Any) -> tuple[list[str], set[int]] | None:
-    """Return the grouping, and the ids of the plan's output columns that derive only from it."""
+    """Return the grouping, and the ids of the plan's output columns that derive only from the grouping."""
     kind = class_of(plan)
     if kind == "Aggregate":
         made = {column.exprId().id() for column in members(plan.aggregateExpressions()) if not _aggregates(column)}

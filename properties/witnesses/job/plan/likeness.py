@@ -1,4 +1,4 @@
-"""Whether two queries of a script compute the same rows, so that one check judges both."""
+"""Finds queries of a script that compute the same rows, so that one check judges both queries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def computes_same(one: Any, other: Any) -> bool:
 
 
 def _is_told(plan: Any) -> bool:
-    """Return whether a plan's text tells all: the rows of tables, and the code of functions, don't stand in it."""
+    """Return whether a plan's text describes the plan completely. The text lacks the rows of tables, and the code of
+    functions.
+    """
     leaves = [class_of(node) for node in walk(plan) if not [*members(node.children())]]
     return all(kind.startswith("StreamingRelation") for kind in leaves) and "UDF" not in plan.toJSON()
 

@@ -1,7 +1,6 @@
 """Reads a job's analyzed plan: durations, watermarks and operators, which determine the drawn histories and the laws.
 
-The operators are traversed by py4j. An expression arrives as JSON (`TreeNode.toJSON`): a list of its nodes, parents
-first.
+An expression arrives as JSON (`TreeNode.toJSON`): a list of its nodes, parents first.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ SESSION = "session_window"
 """The name of a session window's column in Spark's plans, also if the job renames the column."""
 _LONGEST_US = 400 * UNITS_US["day"]
 _IN_MICROSECONDS = {"PreciseTimestampConversion", "MicrosToTimestamp", "UnixMicros"}
-"""Expressions that convert times to microseconds or back; time windows are resolved to the first."""
+"""Expressions that convert times to microseconds or back; `PreciseTimestampConversion` is part of time windows."""
 _WITH_STATE = "WithState"
 """A part of the names of operators with timeouts or timers: TransformWithState…, FlatMapGroups…WithState."""
 _IN_ORDER = ("Project", "Filter", "SubqueryAlias", "View")
@@ -82,7 +81,7 @@ class Plan:
         durations_us: The durations in the plan's expressions and watermarks (µs), sorted.
         delays_us: The delays of the plan's watermarks (µs), sorted.
         event_times: The columns of the plan's watermarks.
-        has_function: Whether a Python function with state is among its operators.
+        has_function: Whether a Python function with state is among the plan's operators.
         ends_in_function: Whether a Python function with state returns the rows of the result, in the function's order.
         by_processing_time: Whether the plan uses timeouts or timers of processing time.
         by_event_time: Whether a function uses timeouts or timers of event time.
@@ -137,7 +136,7 @@ def plan_of(analyzed: Any, clock: str = "", mode: str = "", policy: str = "min")
         analyzed: The plan.
         clock: The marker column of the check's own rows, which the skeleton leaves out; empty: no such rows.
         mode: The query's output mode, which the skeleton depends on; empty: the mode is unknown, so no skeleton.
-        policy: Whether the watermark of several inputs is the smallest or the largest.
+        policy: The rule that combines several inputs' watermarks into the query's watermark, `max` or `min`.
     """
     operators: list[PlanOperator] = []
     root = _read(analyzed, operators)

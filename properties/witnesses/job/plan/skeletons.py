@@ -127,7 +127,7 @@ class Skeleton:
         filtered: The outer joins that a filter turns into inner joins.
         by_order: The order-dependent aggregates: their functions, each with its column.
         untimed: Whether a function with state has neither timeouts nor timers.
-        policy: Whether the watermark of several inputs is the smallest or the largest.
+        policy: The rule that combines several inputs' watermarks into the query's watermark, `max` or `min`.
     """
 
     parts: Sequence[Node] = ()
@@ -150,7 +150,7 @@ def skeleton_of(root: PlanOperator, clock: str, mode: str, policy: str) -> Skele
         root: The top operator.
         clock: The marker column of the check's own rows that move the watermark; the skeleton leaves these rows out.
         mode: The output mode.
-        policy: Whether the watermark of several inputs is the smallest or the largest.
+        policy: The rule that combines several inputs' watermarks into the query's watermark, `max` or `min`.
     """
     translation = _Translation(clock, mode)
     whole = translation.of(root)

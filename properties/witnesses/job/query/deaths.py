@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 DEATHS: Mapping[Moment, int] = {MIDDLE: 6}
-"""The largest number of deaths within a micro-batch's output; each death is at another step."""
+"""The maximum number of deaths within a micro-batch's output; each death is at another step."""
 MOST_STEPS = 30
-"""The largest number of steps of a `foreachBatch` function at which a query dies."""
+"""The maximum number of steps of a `foreachBatch` function at which a query dies."""
 MOST_CUTS = 6
-"""The largest number of places within the writes of a `foreachBatch` function at which a query dies."""
+"""The maximum number of positions within the writes of a `foreachBatch` function at which a query dies."""
 
 
 class JobDeaths(Deaths):
@@ -31,8 +31,8 @@ class JobDeaths(Deaths):
 
     Attributes:
         happened: The crashes that have happened, in order, each with whether the micro-batch had rows.
-        with_rows: The numbers of the micro-batches with rows; before the end of the run, only those in which the query
-            has died.
+        with_rows: The numbers of the micro-batches with rows; before the end of the run, only the micro-batches in
+            which the query has died.
         asked: The numbers of the micro-batches in which the query has died.
         steps_left: For each moment, the steps of the `foreachBatch` function at which the query hasn't died yet (None:
             unknown).

@@ -174,7 +174,7 @@ class JobDeclaration:
             self.divergences = self.divergences_of(analyzed)
 
     def plan_of(self, analyzed: Any) -> Plan:
-        """Read an analyzed plan, or return the facts of an equal plan that was read earlier.
+        """Read an analyzed plan, or return what was read earlier from an equal plan.
 
         A plan with table columns is always read, because its column ids differ between queries; so is a plan whose text
         Spark cuts.

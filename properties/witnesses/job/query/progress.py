@@ -89,7 +89,7 @@ class Times:
         place: Returns the batch of a micro-batch, and whether the micro-batch contains the batch's rows.
 
     Attributes:
-        committed: The facts from the progress of the committed micro-batches.
+        committed: The watermark, late rows and durations in the progress of the committed micro-batches.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Times:
 
     def note(self, query: StreamingQuery) -> None:
         """Record the progress of a stopped query's micro-batches since the query's start."""
-        # Read JSON, because PySpark's progress class refuses the rate of rows in zero time.
+        # Read the progress as JSON, because PySpark's progress class can't parse the rate of a batch that took no time.
         progress = [json.loads(one.json()) for one in query._jsq.recentProgress()]
         self.committed.note(progress, self.has_others, self.time_ms if self.times_ms else None)
 

@@ -120,7 +120,7 @@ class LeftBehind:
         available: The number of micro-batches that the query has run.
         checkpoint: The folder of the query's checkpoint.
         tables: The rows of each micro-batch.
-        committed: The facts from the query's progress.
+        committed: The watermarks, late rows and durations that the query has reported.
         deaths: The query's planned crashes, and the crashes that have happened.
     """
 

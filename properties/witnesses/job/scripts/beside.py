@@ -109,7 +109,8 @@ def modules(file: str, skip: Callable[[str], None] | None) -> Iterator[None]:
     own = _own.setdefault(file, [one for one in hidden.values() if one not in _imported])
     for name, one in hidden.items():
         del sys.modules[name]
-        # A folder without `__init__.py` isn't imported anew, so its package would still have the module.
+        # A folder without `__init__.py` isn't imported anew, so the folder's package would still have the old module as
+        # an attribute.
         package, _, attribute = name.rpartition(".")
         if getattr(sys.modules.get(package), attribute, None) is one:
             delattr(sys.modules[package], attribute)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 CHECKS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.streaming.checkpointLocation", "spark.default.parallelism")
-"""Settings of a script that the check ignores, because it sets its own."""
+"""Settings of a script that the check ignores, because the check has its own values."""
 
 
 _OF_CLASS = re.compile(r"spark\.sql\.catalog\.\w+|spark\..*[cC]lass")
@@ -64,7 +64,7 @@ class ScriptSource:
         args: The command-line arguments.
         env: The environment variables.
         names: The additional global names of the script.
-        text: The script's text in place of the file (None: the file's text).
+        text: The script's text, if it differs from the file's text (None: the file's text).
         widgets: The values of a notebook's widgets.
         targets: The replacements of the script's targets: paths in the run's folder, or URLs for JDBC.
         remedies: The wording of the remedies in errors.

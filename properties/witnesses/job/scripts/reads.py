@@ -77,7 +77,7 @@ class Read:
 
     @property
     def has_headers(self) -> bool:
-        """Whether the read asks for the headers of Kafka's records."""
+        """Return whether the read asks for the headers of Kafka's records."""
         return self.format == "kafka" and self.options.get("includeheaders", "").casefold() == "true"
 
     @property

@@ -58,7 +58,7 @@ class Findings:
 @checked
 @dataclass(frozen=True)
 class Script:
-    """A script as a job that reads, writes and starts its queries itself; or a function or a notebook.
+    """A script that is checked as a job: it reads, writes and starts its queries itself; or a function or a notebook.
 
     The script runs unchanged in the check's session. The script's streaming reads return drawn rows, and its batch
     reads return the given rows. `getOrCreate` returns the check's session, `awaitTermination` returns, `stop` does
@@ -72,7 +72,7 @@ class Script:
             Streams without a matching name are matched in the order of the reads.
         query: The query to check, if the script starts several: its name, or its index in the order of starts, from 0.
         args: The command-line arguments. The check replaces `{folder}` in an argument by the run's own folder.
-        env: The environment variables; `{folder}` as in `args`.
+        env: The environment variables, in which `{folder}` is replaced as in `args`.
         read: A function that gets the run's folder, and returns the rows that the query has written: rows (dicts), or a
             pandas, arrow or Spark frame.
         globals: Additional global names for the script, such as a platform's. `spark`, `sc`, `display` and `dbutils`

@@ -26,9 +26,9 @@ class Sink:
     """A job that writes its result itself, such as with `foreachBatch` into a database.
 
     `Sink.parquet`, `Sink.json`, `Sink.delta`, `Sink.iceberg`, `Sink.kafka`, `Sink.sqlite`, `Sink.duckdb` and
-    `Sink.postgres` read the result themselves. Their `start` gets the inputs, then two texts: the target, which is new
-    and empty for each query, and the checkpoint's folder. The check calls `start` again, with the same two texts, after
-    each restart of the query.
+    `Sink.postgres` read the result themselves. The check calls `start` with the inputs, then two texts: the target,
+    which is new and empty for each query, and the checkpoint's folder. The check calls `start` again, with the same two
+    texts, after each restart of the query.
 
     Attributes:
         start: A function that gets the inputs, and the query's own folder (`pathlib.Path`). The function starts the

@@ -1,6 +1,7 @@
-"""The connections through which Spark's JVM calls a query's Python functions; closed with the query, unlike Spark's.
+"""The connections through which Spark's JVM calls a query's Python functions. They end with the query, unlike Spark's
+own connections.
 
-Each query with such a function has its own connection, with a file descriptor and a thread of this process.
+Each query with a Python function has its own connection, with a file descriptor and a thread of this process.
 """
 
 from __future__ import annotations

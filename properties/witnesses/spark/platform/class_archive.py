@@ -1,7 +1,7 @@
 """Java's archive of the classes that Spark loads: it saves the first check of a process a quarter of its CPU seconds.
 
-`make_class_archive` makes it. Java ignores an archive that doesn't fit its release, or the paths and times of Spark's
-jars, as in a copied environment; without an archive everything works, but starts later.
+`make_class_archive` creates the archive. Java ignores an archive that doesn't fit its release, or the paths and times
+of Spark's jars, as in a copied environment; without an archive everything works, but starts later.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """An existing Spark cluster for cohorts: contacted before Spark starts, and tested before use.
 
-A cluster has Spark, Python and Spark's Python packages. It lacks streamproof, which is sent to its workers, and a
-folder that the workers and this machine share, which the user names. Problems are reported at once, with the master's
-URL.
+A cluster has Spark, Python and Spark's Python packages. streamproof sends itself to the cluster's workers, and the user
+names a folder that the workers and this machine share. Problems are reported at once, with the master's URL.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def is_cluster(master: str) -> bool:
 def address_towards(master: str) -> str | None:
     """Contact a standalone master, and return the address of this machine to which the cluster's workers can connect.
 
-    None for other masters, which announce the driver's address themselves.
+    None for other masters, which send the driver's address to the workers.
 
     Raises:
         StreamproofError: No host of the URL responds within 5 s.

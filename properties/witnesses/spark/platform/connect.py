@@ -1,8 +1,8 @@
 """Lets a job see only Spark Connect, while the check uses the JVM of its server, a child of this process.
 
-A user requests Connect as in PySpark, with SPARK_REMOTE=local or local[2]. A frame crosses as a global temporary view.
-The check creates the view of an input, and the client reads it. The client creates the view of a result, whose plan so
-goes over gRPC to the server, and the check reads the view.
+A user requests Connect as in PySpark, with SPARK_REMOTE=local or local[2]. A frame reaches the server as a global
+temporary view. The check creates the view of an input, and the client reads it. The client creates the view of a
+result, so that gRPC sends the result's plan to the server, and the check reads the view.
 """
 
 from __future__ import annotations
@@ -188,8 +188,8 @@ class Crossing:
     views: list[str] = field(default_factory=list)
 
     def to_job(self, given: Any) -> Any:
-        """Return the job's frame for a check's frame, and the job's session for the check's session; other values
-        unchanged.
+        """Return the job's frame for a check's frame, and the job's session for the check's session; return other
+        values unchanged.
         """
         from pyspark.sql.classic.dataframe import DataFrame
         from pyspark.sql.session import SparkSession
@@ -199,7 +199,9 @@ class Crossing:
         return self.client.table(self._view(given)) if isinstance(given, DataFrame) else given
 
     def to_check(self, returned: Any) -> Any:
-        """Return the check's frame for a job's; other values, and a frame with repeated column names, unchanged."""
+        """Return the check's frame for a job's frame; return other values, and a frame with repeated column names,
+        unchanged.
+        """
         from pyspark.sql.connect.dataframe import DataFrame
 
         if not isinstance(returned, DataFrame):

@@ -79,13 +79,13 @@ def forget_defaults(session: Any) -> None:
 
 def forget_origins(session: Any) -> None:
     """Remove the origins of Hadoop's settings, which are the names of the files that set them."""
-    # Python would clear the existing map key by key.
+    # Python itself would empty the existing map key by key.
     _field(session, "updatingResource").set(_loaded(session), session._jvm.java.util.concurrent.ConcurrentHashMap())
 
 
 def _loaded(session: Any) -> Any:
     """Return the settings of Hadoop for a session, with all defaults."""
-    session._jvm.java.lang.Class.forName("org.apache.hadoop.mapred.JobConf")  # this loads defaults, too
+    session._jvm.java.lang.Class.forName("org.apache.hadoop.mapred.JobConf")  # this call loads the defaults, too
     conf = session._jsc.hadoopConfiguration()
     conf.size()
     return conf

@@ -1,6 +1,7 @@
-"""Spark's JVM: it ends with this process in any case, and can be ended at once.
+"""Spark's JVM, which ends with this process in any case, and can be ended at once.
 
-A JVM that PySpark starts must itself notice the end of its standard input; while it starts, it notices late or never.
+A JVM that PySpark starts must itself notice the end of its standard input. During its start, the JVM notices the end
+late or never.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ _process: subprocess.Popen[bytes] | None = None
 
 
 def launch(conf: Any, log: BinaryIO, options: Sequence[str] = ()) -> Any:
-    """Start Spark's JVM with a configuration, and return PySpark's gateway to it; its output goes to `log`.
+    """Start Spark's JVM with a configuration, write the JVM's output to `log`, and return PySpark's gateway to the JVM.
 
-    Java also gets the additional `options`. The JVM's temporary files are in this process's own folder. A JVM that
-    started this process stays unchanged.
+    The JVM also gets the additional `options`. The JVM's temporary files are in this process's own folder. If a JVM has
+    started this process, that JVM keeps running unchanged.
 
     Raises:
         PySparkRuntimeError: The JVM ended before it listened, with the condition JAVA_GATEWAY_EXITED.
@@ -63,7 +64,7 @@ def end(seconds: float = _STOP_SECONDS) -> None:
     if process is None or process.poll() is not None:
         return
     assert process.stdin is not None
-    # A listener or a finalizer may call a JVM that is ending, and py4j logs that with the root logger.
+    # A listener or a finalizer may call a JVM that is ending, and the root logger of Python would print py4j's error.
     logging.getLogger().addFilter(lambda record: f"{os.sep}py4j{os.sep}" not in record.pathname)
     with contextlib.suppress(OSError):
         process.stdin.close()
@@ -75,7 +76,7 @@ def end(seconds: float = _STOP_SECONDS) -> None:
 
 
 def ended_by() -> str | None:
-    """Return the name of the signal that ended the launched JVM (None if no signal did)."""
+    """Return the name of the signal that ended the launched JVM (None: no signal)."""
     code = None if _process is None else _process.poll()
     return signal.Signals(-code).name if code is not None and code < 0 else None
 
@@ -105,7 +106,7 @@ def _started(conf: Any, log: BinaryIO, connection: Path, options: Sequence[str])
         signals.on_signal(kill)
     _process = subprocess.Popen(
         command,
-        stdin=subprocess.PIPE,  # closing this pipe ends the JVM
+        stdin=subprocess.PIPE,  # the JVM ends when this pipe closes
         stdout=log,
         stderr=log,
         env=environment,
@@ -116,13 +117,13 @@ def _started(conf: Any, log: BinaryIO, connection: Path, options: Sequence[str])
 
 
 def _listening(process: subprocess.Popen[bytes], connection: Path) -> tuple[int, str]:
-    """Wait until the JVM reports its port, and the secret for access."""
+    """Wait until the JVM reports its port and its secret for access."""
     from pyspark.errors import PySparkRuntimeError
     from pyspark.serializers import UTF8Deserializer, read_int
 
     while not connection.is_file():
         if process.poll() is not None:
-            # by position, because PySpark 4.0 renamed both parameters
+            # positional, because PySpark 4.0 renamed both parameters
             raise PySparkRuntimeError(None, "JAVA_GATEWAY_EXITED", {})
         time.sleep(0.05)
     with connection.open("rb") as file:

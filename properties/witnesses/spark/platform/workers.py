@@ -35,14 +35,14 @@ exec {python} "$@"
 """
 
 _LONGEST_SOCKET = 107 - len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
-"""The largest length of the path of a folder for Spark's Unix domain sockets (bytes)."""
+"""The maximum length (bytes) of the path of a folder for Spark's Unix domain sockets (bytes)."""
 
 
 def quick_python(folder: Path) -> str:
-    """Return the program that starts a worker's Python: a script made in `folder`, or this process's Python.
+    """Return the program that starts a worker's Python, a script created in `folder`, or this process's Python.
 
-    The program is this process's Python if the folder's file system forbids scripts, or if Spark's PySpark isn't the
-    PySpark of this process.
+    The program is this process's Python if scripts can't run in the folder, or if Spark's PySpark differs from this
+    process's PySpark.
     """
     import pyspark
 
@@ -61,16 +61,16 @@ def start_quickly(session: Any, folder: Path) -> None:
 
 
 def import_as_here(session: Any) -> None:
-    """Let workers of queries declared from now on import this process's modules, such as a job beside its test.
+    """Let the workers of later queries import this process's modules, such as a job in the folder of its test.
 
-    pytest and other programs put folders before the standard library, which a local session's workers lack, so they
-    couldn't import a class or a function of a module there.
+    pytest and other programs put folders before the standard library on the module path. A local session's workers lack
+    these folders, so the workers couldn't import the folders' modules.
     """
     session.sparkContext.environment["PYTHONPATH"] = os.pathsep.join(in_front())
 
 
 def socket_settings(folder: Path) -> dict[str, str]:
-    """Return the settings with which workers and JVM use Unix sockets in `folder`; none if Unix sockets aren't
+    """Return the settings with which workers and JVM use Unix sockets in `folder`; no settings if Unix sockets aren't
     possible.
     """
     if not has_unix_sockets() or not sys.platform.startswith("linux") or len(os.fsencode(folder)) > _LONGEST_SOCKET:
