@@ -27,7 +27,7 @@ def reporting(folder: Path | None, content: Callable[[str], Content], *, as_json
     """Write a report of the checks in a block, and on GitHub a summary and annotations.
 
     The function also writes the report before the block, so that an unwritable folder is refused at once, and a killed
-    process leaves a report that says so. If the block fails or is interrupted, the report lists the missing parts.
+    process leaves a preliminary report. If the block fails or is interrupted, the report lists the missing parts.
 
     Args:
         folder: The folder (None: no report).

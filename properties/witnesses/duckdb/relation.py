@@ -40,7 +40,7 @@ class Arrivals:
         definition_of: The number of each history's definition, by the history's index.
         keys: The index of the history, and the key, by the key's number. Histories share no numbers. Within a history,
             a key in a value and the key itself have the same number.
-        values: The values of the arrivals, by position; for an aggregate, only the aggregated parts.
+        values: The values of the arrivals, by position; for an aggregate, only the components that the aggregate uses.
     """
 
     def __init__(self, sql: Sql) -> None:

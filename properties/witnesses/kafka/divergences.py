@@ -127,8 +127,8 @@ _ALL = {
         KafkaDivergence(
             "closed-windows-not-emitted",
             "windowed_table",
-            "with the default retention, EmitStrategy.onWindowClose loses windows that start the retention or more "
-            "before the newest one, in memory; on RocksDB, Kafka's default, those that start more than that before it",
+            "with the default retention, EmitStrategy.onWindowClose loses windows, in memory if they start at least "
+            "the retention before the newest window, on RocksDB, Kafka's default, if they start earlier than that",
             "KAFKA-12960 with KIP-825",
             "exact retention",
         ),

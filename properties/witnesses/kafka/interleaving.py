@@ -281,14 +281,14 @@ def _driver(
 
 
 class _Held(NamedTuple):
-    """A waiting message: its left key and its records; a subscription may have two."""
+    """A waiting message: its left key and its records; a subscription may consist of two records."""
 
     key: Key
     records: tuple[Captured, ...]
 
 
 class _Source(NamedTuple):
-    """The source of a piped row: its right key, if any, and its own key."""
+    """The source of a row that goes into the driver: the right key, if any, and the row's own key."""
 
     foreign_key: Key | None
     key: Key | None

@@ -1,8 +1,8 @@
 """The rows that a query has read from a Delta table.
 
 Source: Delta's `DeltaSource` and `DeltaSourceOffset`. An offset contains a version of the table and the index of a file
-in this version. A query first reads the table's files at a version, by time and name; then the files that each later
-version adds, in the order of its log.
+in this version. A query first reads the table's files at a version, by time and name, and then the files that each
+later version adds, in the order of the version's log.
 """
 
 from __future__ import annotations

@@ -28,7 +28,8 @@ def isolated(
     Args:
         definitions: The numbers of each definition's histories.
         run: Runs the histories with these numbers in one query.
-        others_ran: Whether other queries succeeded before, so that the machine isn't the cause if all fail.
+        others_ran: Whether other queries succeeded before; then the machine isn't the cause of a failure of all
+            queries.
 
     Returns:
         The results of the numbers that ran together, and the failure for each definition that fails alone.

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 GROUPS = 64
 """The number of groups of histories; Spark reads and writes the state of a whole group at once."""
 _succeeded = threading.Event()
-"""True if a shared query of this process has succeeded."""
+"""Set as soon as a shared query of this process has succeeded."""
 PARTITION = "partition"
 """The column with the shuffle partition of a row of changes."""
 HISTORY, CLOCK, STAGE = "history", "clock", "stage"

@@ -86,8 +86,8 @@ class Plan:
         by_processing_time: Whether the plan uses timeouts or timers of processing time.
         by_event_time: Whether a function uses timeouts or timers of event time.
         initial_keys: The ids of the grouping columns of each initial state of an operator.
-        looked_up: For each equality of a stream's column with a static column, as in a lookup: the stream column's name
-            in lower case, and the static column's id (None for a computed column).
+        looked_up: For each equality of a stream's column with a static column, as in a lookup: the name of the stream's
+            column in lower case, and the id of the static column (None: a computed column).
         computed: The names of the columns in computations: comparisons with a value, extractions, casts.
         comparisons: The comparisons of columns with constants, in the form for `compares`.
         thresholds: The names of other columns compared with a number by `<`, `<=`, `>` or `>=`, each with the number.

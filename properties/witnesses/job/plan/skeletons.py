@@ -200,7 +200,7 @@ class _Translation:
         return Scan(f"{UNKNOWN}{len(self.sources)}", tuple(self._output(operator)))
 
     def _function(self, operator: PlanOperator, stream: PlanOperator) -> None:
-        """Add the input of a function with state, which drops late rows if its timers are of event time."""
+        """Add the input of a function with state; a function with timers of event time drops late rows."""
         clock, below = clock_of(operator.kind, operator.node), self.of(stream)
         self.untimed |= clock in _NO_CLOCK
         if clock == "EventTime" and below.event_times:

@@ -137,10 +137,10 @@ class OtherPySpark(Protocol):
     version: str
 
     def declare(self, runner: Any, run: RunOptions) -> Any:
-        """Declare the job of a `Runner`, as `Runner.declare`."""
+        """Declare a job, as `Runner.declare` does."""
 
     def run(self, runner: Any, feed: Feed) -> Any:
-        """Run the job of a `Runner`, as `Runner.run`."""
+        """Run a job, as `Runner.run` does."""
 
     def until_stop(self, earlier: Earlier, until: UntilStop) -> LeftBehind:
         """Run the earlier version until its first stop, in the folder in which the later version's query continues."""

@@ -231,7 +231,7 @@ def stand_in(name: str, skip: Callable[[str], None] | None) -> ModuleSpec | None
 def _goes_on_without(is_known: bool) -> bool:
     """Return whether the import only tests for the package, or is in a `try` that catches an import error.
 
-    A library is expected to go on without a package that isn't well known.
+    If a library does the import, the function assumes that the library works without a package that isn't well known.
     """
     frame: Any = sys._getframe()
     own = os.path.dirname(__file__)

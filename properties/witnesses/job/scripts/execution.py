@@ -98,7 +98,7 @@ def _execute(lift: Lift, printed: io.StringIO) -> None:
         if lift.error is None and not lift.writes:
             raise BadInput(_raised(lift, error)) from error
         source, _ = _place(lift, error)
-        # A project file's text doesn't show which flows follow.
+        # The text of a pipeline project's file doesn't show the flows that follow.
         if source is not lift.source or _STARTS.search(_rest(lift, error)):
             lift.unfinished = BadInput(
                 f"{_raised(lift, error)}; the script starts queries there or later: fix the script, or name the query "
@@ -233,7 +233,7 @@ def _raised(lift: Lift, error: Exception) -> str:
     where = source.where
     if isinstance(error, SyntaxError):
         line = line_in(source.file, error.lineno or 0)
-        at = f", in line {line}" if line else ""  # errors of unknown encodings lack lines
+        at = f", in line {line}" if line else ""  # an error of an unknown encoding has no line
         return f"{where} isn't valid Python: {error.msg}{at}"
     message = f"{where} raised {type(error).__name__}{_at(lift, error)}: {first_line(error).rstrip('.;')}"
     if isinstance(error, NameError) and lift.missing:

@@ -188,7 +188,9 @@ class Lift:
 
     @contextlib.contextmanager
     def within(self, file: Path, line: int = 0) -> Iterator[None]:
-        """Attribute the block's actions to another file of the script, and to a line if the file isn't Python."""
+        """Attribute the actions within the block to another file of the script, and to a line if the file isn't
+        Python.
+        """
         before = self.source, self.declared, self.is_elsewhere
         self.source, self.declared, self.is_elsewhere = replace(self.source, code=file, text=None), line, True
         try:
