@@ -155,7 +155,7 @@ class RunOptions:
 
 PLAIN = RunOptions()
 ALONE = RunOptions(partitions=1)
-"""The options for a single history: its few keys need no second partition, which would cost a third more."""
+"""The options for a single history: its few keys need no second partition, which would make the run a third longer."""
 SAVED = ("stop_after", "crash_in", "read_state", "state_groups", "partitions")
 """The options of a rerun that are saved with a counterexample."""
 

@@ -25,7 +25,7 @@ Paths: TypeAlias = dict[tuple[str, ...], Path]
 LEAST_PLANS = 10
 """The smallest number of plans for a verdict."""
 MOST_UNSEEN = 8
-"""The largest number of printed uncovered pairs of operators; the JSON contains all."""
+"""The maximum number of uncovered pairs of operators that the command prints; the JSON contains all pairs."""
 
 
 def fuzz(

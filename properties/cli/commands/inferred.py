@@ -158,7 +158,7 @@ def inferred_scripts(path: str, options: JobOptions) -> list[InferredScript]:
     """Infer the inputs of each query of a script, or of the query that the options choose.
 
     Raises:
-        BadInput: The file doesn't exist, the script fails, or a fact can't be inferred.
+        BadInput: The file doesn't exist, the script fails, or an input can't be inferred.
     """
     from ...system.installed.spark_versions import frame_of_arrow
     from ...witnesses.job.inference.exploring import empty_frames

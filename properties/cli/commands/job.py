@@ -367,7 +367,7 @@ def _noted(
     *arguments: Any,
     **named: Any,
 ) -> JobOutcome:
-    """Run a check with the common arguments, and add its result to the outcomes."""
+    """Run a check with the common arguments, and add the check's result to the given list."""
     asked = {} if options.histories is None else {"histories": options.histories}
     with _others_raised_as(explained):
         outcomes.append(check(*arguments, **{**common, **named, **asked}))

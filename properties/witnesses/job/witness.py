@@ -28,7 +28,7 @@ EmittedBatches = list[list[Row]]
 
 
 class TablesOfKeys(UnreadableKey):
-    """A sink's query has shown the tables in which the job looks up its key.
+    """The run of a sink's query has shown the tables in which the job looks up its key.
 
     Attributes:
         keyed: The tables, each with its key column.
@@ -125,7 +125,7 @@ class RowsWitness:
         """Check that the tables in which the job looks up its key contain the keys of the shared query.
 
         Raises:
-            TablesOfKeys: A table lacks the keys, because only the run of a sink shows which tables it uses.
+            TablesOfKeys: A sink's run has shown that the job looks up its key in tables that lack the keys.
             UnreadableKey: A table lacks the keys, or the job looks up its key in another relation.
         """
         if (why := why_unkeyed(self.sources, used)) is not None:

@@ -17,7 +17,7 @@ from .versions import Stores, driver_settings, ignores_stream_joins
 STREAMS = "org.apache.kafka.streams"
 DSL = f"{STREAMS}.kstream"
 _SENDER = "SubscriptionSendProcessorSupplier"
-"""The class that sends a foreign-key join's subscriptions."""
+"""The class of Kafka Streams that sends a foreign-key join's subscriptions."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,10 @@ class KafkaDialect:
             Then Kafka deletes a session one step before the session closes, and never emits closed windows. By default,
             the store keeps sessions for 1 ms more, which makes Kafka correct, and closed windows until they are
             emitted.
-        own_clocks: Let each of two joined windowed aggregates use its own stream time, as Kafka does. By default, every
-            record moves both stream times, through a record with a reserved key on the other side.
-        suppress: Emit closed windows through `suppress(untilWindowCloses)` rather than `EmitStrategy.onWindowClose`.
+        own_clocks: Let each of two joined windowed aggregates use its own stream time, as Kafka does by default. By
+            default, the witness moves both stream times with every record, by a record with a reserved key on the other
+            side.
+        suppress: Emit closed windows through `suppress(untilWindowCloses)`, not through `EmitStrategy.onWindowClose`.
         keyless_waits: With manual delivery, let a left join's subscriptions without a key wait on a separate route,
             which history lines can't name. By default, Kafka gets them with the old key's subscription, or immediately
             if there is none.
@@ -76,7 +77,7 @@ class Builder:
         self.streams_builder = streams.StreamsBuilder(streams.TopologyConfig(streams.StreamsConfig(self.properties)))
 
     def _of_test_driver(self) -> dict[str, str]:
-        # Stores on disk are locked, and several drivers may be open at the same time.
+        # Several drivers may run at the same time, and a store on disk is locked.
         return {
             **driver_settings(self.version, self.dialect.stores),
             "state.dir": mkdtemp(prefix="kafka-state-", dir=own_folder()),
@@ -103,7 +104,7 @@ class Builder:
         return topology, self.properties
 
     def _let_answer(self, topology: Any) -> None:
-        """Make the foreign-key join's sender behave as in a left join; the receiver is unchanged."""
+        """Make the foreign-key join's sender behave as in a left join; the receiver stays unchanged."""
         factories = self._field(self._field(topology, "internalTopologyBuilder"), "nodeFactories").values()
         suppliers = [supplier for each in factories if (supplier := self._field(each, "supplier")) is not None]
         (sender,) = [each for each in map(self._unwrapped, suppliers) if each.getClass().getSimpleName() == _SENDER]

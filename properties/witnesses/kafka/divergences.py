@@ -1,8 +1,8 @@
 """The divergences of the real Kafka Streams 4.3.1 from its own documents, each with its name and smallest history.
 
 The reference follows the documents. Models describe Kafka's own behaviour, defect by defect. A difference on a random
-history counts as explained only if the model with the defects returns exactly Kafka's answer. A defect is a cause if
-the model without this defect returns another answer.
+history counts as explained only if the model with defects returns exactly Kafka's answer. A defect is a cause if the
+model without this defect returns another answer.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ def explained(history: History, outcome: Outcome, version: str = DEFAULT) -> tup
 
 
 class KafkaSessionWindows(session_windows.Behaviour):
-    """Kafka's session windows as in 4.3.1, with a store that forgets nothing."""
+    """Kafka's session windows as in 4.3.1, with a store that never deletes sessions."""
 
     def __init__(self, windows: SessionWindows, clock: Clock, without: Collection[str] = ()) -> None:
         super().__init__(replace(windows, retention_ms=LARGEST_TIMESTAMP_MS), clock)
@@ -294,7 +294,7 @@ class KafkaSessionWindows(session_windows.Behaviour):
 
 
 class KafkaWindowedTable(windowed_table.Behaviour):
-    """Kafka's windowed tables as in 4.3.1, if the witness moves the clocks of both sides."""
+    """Kafka's windowed tables as in 4.3.1, with the clocks of both sides moved by every record."""
 
     def __init__(self, table: WindowedTable, clock: Clock, without: Collection[str] = ()) -> None:
         super().__init__(table, clock)
@@ -408,7 +408,9 @@ class KafkaStreamStreamJoin:
         return emitted
 
     def advance(self) -> list[Output]:
-        """Do nothing at a clock advance: in Kafka, only records move the clock, so the advance arrives as a record."""
+        """Do nothing at a clock advance, because the advance arrives as a record, and in Kafka only records move the
+        clock.
+        """
         return []
 
 
@@ -421,7 +423,9 @@ class KafkaForeignKeyJoin(foreign_key_protocol.Protocol):
 
 
 class _KafkaLeft(foreign_key_protocol.Left):
-    """The left side, which itself responds to changes of rows without a foreign key, regardless of the shown result."""
+    """The left side of the join, which responds itself to changes of rows without a foreign key, regardless of the
+    shown result.
+    """
 
     def __init__(self, join: ForeignKeyJoin, without: Collection[str]) -> None:
         super().__init__(join)

@@ -34,17 +34,17 @@ from .jvm import KafkaJvm, kafka_jvm
 from .playing import DRIVER, INPUTS, OUTPUT, playing_held, topology_of
 
 COHORT = 2000
-"""The largest number of histories per driver, which keeps the records of its changelogs until it is closed."""
+"""The maximum number of histories per driver; a driver keeps the records of its changelogs until its end."""
 INSTRUCTIONS = (
     Instruction.DELETE_KEY_NO_PROPAGATE,
     Instruction.DELETE_KEY_AND_PROPAGATE,
     Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE,
     Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE,
 )
-"""The instructions by number, which is a subscription's second byte."""
+"""The instructions, by the number in a subscription's second byte."""
 HASH_BYTES = 16
 HASH_IS_NULL = 0x80
-"""The bit of a message's first byte that means that no hash follows."""
+"""The bit of a message's first byte that is set if the message contains no hash."""
 
 KafkaRoute: TypeAlias = tuple[str, Key | None, Key | None]
 """A route as in a history; its foreign key is None for a subscription without a key, and for its response."""
@@ -247,7 +247,8 @@ def _driver(
     """Start a test driver, hold back its internal topics, and close it at the end.
 
     Yields:
-        The topic of each channel; and a function that pipes rows in, and returns the records that each row sent to the
+        The topic of each channel, and a function that sends rows to the driver and returns the records that each row
+            caused in the
         topics of the output, of subscriptions and of responses.
     """
     java = jvm.gateway.jvm.java
@@ -380,7 +381,7 @@ class _Tables:
             self.held.setdefault(last, deque()).append(_Held(source.key, (record,)))
 
     def _hold_response(self, source: _Source | None, record: Captured) -> None:
-        if source is None:  # the request was forwarded immediately, so the response is too
+        if source is None:  # the driver forwarded the request immediately, so it also forwards the response immediately
             self.at_once.append((self.topics["response"], *record))
             return
         assert record.key is not None
@@ -422,8 +423,8 @@ def _content(channel: str, held: _Held) -> WaitingMessage:
     assert value is not None
     if channel == "response":
         return WaitingMessage(held.key, response_of(value)[1], timestamp)
-    # The old key's subscription requests no response, and the message without a key does: together they request the old
-    # key's response.
+    # The old key's subscription requests no response, and the message without a key requests a response: together they
+    # request the old key's response.
     asks = Instruction.DELETE_KEY_AND_PROPAGATE if more else INSTRUCTIONS[ord(value[1])]
     return WaitingMessage(held.key, asks.value, timestamp)
 

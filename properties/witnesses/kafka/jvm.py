@@ -123,7 +123,8 @@ def _fetched(folder: Path, wanted: Sequence[Coordinates]) -> Path:
             _run_ivy(work, one)
         sizes = [jar.stat().st_size for jar in (work / "jars").iterdir()]
         print(f"fetched {len(sizes)} jars of {name}: {sum(sizes) / 1e6:.0f} MB", file=sys.stderr, flush=True)
-        # Renamed only when complete: another process may download or look at the same time, and the first to end wins.
+        # The folder gets its final name only when complete, because another process may download or read at the same
+        # time; the first process to finish wins.
         with contextlib.suppress(OSError):
             (work / "jars").rename(folder)
     finally:
@@ -197,7 +198,7 @@ class KafkaJvm:
         """Stop the JVM, and wait for its end; a second call does nothing."""
         with contextlib.suppress(Exception):
             self.gateway.close()
-            # Without this line, py4j's collector asks the stopped JVM to forget each object that Python forgets.
+            # Without this line, py4j's collector asks the stopped JVM to delete each object that Python deletes.
             self.gateway._gateway_client.is_connected = False
         with contextlib.suppress(OSError):
             assert self._process.stdin is not None

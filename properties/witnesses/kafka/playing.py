@@ -26,7 +26,7 @@ _MAPPER = "com.fasterxml.jackson.databind.ObjectMapper"
 
 @lru_cache(maxsize=16)
 def functions_of(jvm: KafkaJvm) -> JavaFunctions:
-    """Return the maker of functions in a JVM."""
+    """Return the `JavaFunctions` of a JVM."""
     return JavaFunctions(jvm.gateway)
 
 

@@ -64,7 +64,7 @@ def answer_of(divergence: KafkaDivergence, stores: Stores = "in memory", version
 
 
 def cell(asked: Sequence[ReleaseAnswer]) -> str:
-    """Describe in one or two words the stores on which a divergence occurs."""
+    """Name the stores on which a divergence occurs, in one or two words."""
     if any(answer.kafka is None for answer in asked):
         return "?"
     showing = [answer.stores for answer in asked if answer.shows]

@@ -95,7 +95,7 @@ def version_in_use() -> str:
 
 
 def name_in_use() -> str:
-    """Return Kafka Streams' name in reports: with its release, unless that is the default."""
+    """Return Kafka Streams' name in reports, with its release unless the release is the default."""
     version = version_in_use()
     return "Kafka Streams" if version == DEFAULT else f"Kafka Streams {version}"
 
@@ -108,7 +108,7 @@ def ignores_stream_joins(version: str) -> bool:
 def driver_settings(version: str, stores: Stores) -> dict[str, str]:
     """Return the settings of Kafka Streams in a test driver: no cache, and a kind of stores.
 
-    In 3.6 and 3.7 a foreign-key join always uses RocksDB; in 3.6 a stream-stream join does, too (see
+    In 3.6 and 3.7 a foreign-key join always uses RocksDB; in 3.6, a stream-stream join also always uses RocksDB (see
     `ignores_stream_joins`).
     """
     if release(version) < (3, 7):

@@ -83,7 +83,8 @@ class KafkaWitness(Witness):
             computes the named aggregate; the last digit of a sum of floats may differ from a sum of sums.
 
         Raises:
-            BadInput: Kafka has no counterpart for a history's operator, options, clock or lines; the message says why.
+            BadInput: Kafka has no counterpart for a history's operator, options, clock or lines; the message contains
+                the reason.
             MissingTool: The jars of Kafka Streams can't be downloaded, or there is no Java to run them.
         """
         self._require_answerable(histories)
@@ -126,7 +127,7 @@ class KafkaWitness(Witness):
     def complete(self, histories: Sequence[History]) -> list[Outcome]:
         """Return the outcomes of histories with manual delivery, after delivering the messages that wait at the end.
 
-        A delivery from an empty route is ignored, because other code sends other messages.
+        A delivery from an empty route is ignored, because different code sends different messages.
 
         Raises:
             BadInput: As `evaluate`.
@@ -178,7 +179,8 @@ def _play(jvm: KafkaJvm, history: History, dialect: KafkaDialect) -> Outcome:
     kafka = registration_of(history.operator).kafka
     assert kafka is not None
     keys = {record.key for record in history.records}
-    reserved = "heartbeat"  # the key of records that only move stream time; their outputs don't belong to the history
+    # the key of records that only move stream time; such records' outputs don't belong to the history
+    reserved = "heartbeat"
     while reserved in keys:
         reserved += "'"
     sends = list(_sends(history, definition, kafka, dialect, reserved))

@@ -1,6 +1,7 @@
 """A Kafka broker of this process: one node in KRaft mode, on loopback and free ports, in a temporary folder.
 
-The broker runs in a JVM that ends with this process in any case. An existing cluster is only tested for a response.
+The broker runs in a JVM that ends with this process in any case. For an existing cluster, the module only tests whether
+the cluster responds.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ LOOPBACK = "127.0.0.1"
 _CLUSTER_ID = "c3RyZWFtcHJvb2Ytb24tMQ"  # 16 bytes in base64, as Kafka requires; there is no other cluster here
 _START_SECONDS = 90
 _STARTED = ("kafka.server.KafkaRaftServer", "awaitShutdown")
-"""The class and method in which the server's thread waits after its start; other threads have such a method too."""
+"""The class and method in which the server's thread waits after its start; other threads have a method of that name
+too.
+"""
 _END_SECONDS = 5
 _ATTEMPTS = 3
 _OPTIONS = [
@@ -223,7 +226,7 @@ def _run(jvm: KafkaJvm, folder: Path, properties: Mapping[str, str]) -> Any:
 
 
 def _await_start(jvm: KafkaJvm, thread: Any) -> None:
-    """Wait until the server has started, when its thread only awaits the end.
+    """Wait until the server has started, which is when its thread only waits for the end.
 
     An open port doesn't prove that the broker listens, because another process may have taken the port.
     """

@@ -273,7 +273,7 @@ class Clients:
 def _sending(functions: JavaFunctions, producer: Any) -> Any:
     """Return the function that sends the records in a JSON text, and returns the futures.
 
-    In Java it would be: parse the text as a list of rows; for each, `producer.send(new ProducerRecord(row[0], null,
+    The same in Java: parse the text as a list of rows; for each, `producer.send(new ProducerRecord(row[0], null,
     row[3], row[1], row[2]))`.
     """
     record_kind, producer_kind = f"{CLIENTS}.producer.ProducerRecord", f"{CLIENTS}.producer.KafkaProducer"

@@ -48,7 +48,7 @@ class Timing:
     Attributes:
         sending: The seconds until all records were sent.
         quiet: The seconds until all records were processed, including sending.
-        late_ms: The largest delay of a record of the last batch after its due time.
+        late_ms: The largest delay (ms) with which a record of the last batch was sent.
     """
 
     sending: float
@@ -76,9 +76,9 @@ def due(
 ) -> list[Due]:
     """Return the records of a batch of a cohort, in the order of their due times.
 
-    The changes of a history keep their order, with a pause before each. Without pauses, the changes are sent back to
-    back. With pauses, histories start one after another, because otherwise too many records would be sent at the same
-    time.
+    The changes of a history keep their order, with a pause before each. Without pauses, the changes are sent
+    immediately one after another. With pauses, histories start one after another, because otherwise too many records
+    would be sent at the same time.
 
     Args:
         histories: The histories.

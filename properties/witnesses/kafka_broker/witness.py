@@ -1,7 +1,7 @@
-"""The witness that runs Kafka Streams on its own broker: it returns the table once no record moves.
+"""The witness that runs Kafka Streams on its own broker, and returns the table once no record waits.
 
 Histories of the foreign-key join share an application, each under separate keys; at a cut, all earlier records have
-been processed. Within a batch the changes are sent back to back, so an inner join may end stale.
+been processed. Within a batch, changes are sent immediately one after another, so an inner join may end stale.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class KafkaBrokerWitness(Witness):
         return None if reason is None else f"kafka-broker: {reason}"
 
     def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
-        """Return the table of each history once no record moves, at grain `END`; this starts the broker.
+        """Return the table of each history once no record waits, at grain `END`; the first call starts the broker.
 
         Raises:
             BadInput: A history is refused.

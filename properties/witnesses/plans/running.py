@@ -1,6 +1,6 @@
 """Runs a plan's query on Spark, batch by batch, and returns the rows and the watermarks of its micro-batches.
 
-Inputs are `MemoryStream`s, because an input without new data leads to another plan than an empty file.
+Inputs are `MemoryStream`s, because Spark's plan for an input without new data differs from the plan for an empty file.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ class PlanRunner:
             started.stop()
 
     def start(self, query: Query, frame: DataFrame, checkpoint: Path) -> Any:
-        """Start a query, or resume it from its checkpoint, which the writer of the format `memory` refuses."""
+        """Start a query, or resume the query from its checkpoint, which the writer of the format `memory` can't do."""
         given = [self.option.empty()] * self.more_options
         mode = getattr(self.modes, query.mode.title())()
         given += [self.option.apply(str(checkpoint)), frame._jdf, self.options, self.sink(), mode]
@@ -283,14 +283,14 @@ class PlanRunner:
         return manager.startQuery(*given, *(getattr(manager, f"startQuery$default${place}")() for place in left))
 
     def leave(self, started: Any, ran: Ran, last: int, frame: DataFrame) -> int:
-        """Record a query's progress before it ends, and return its last micro-batch."""
+        """Record the progress of a query that is about to end, and return the query's last micro-batch."""
         last = self.note(started, ran, last)
         if any(batch and not batch[0] for batch in ran.batches):
             self.fill(ran, self.read_rows(started.streamingQuery().sink().allData(), frame))
         return last
 
     def note(self, started: Any, ran: Ran, last: int) -> int:
-        """Record the watermarks of the micro-batches after the last known one; return the new last one."""
+        """Record the watermarks of the micro-batches after the last known one; return the new last micro-batch."""
         for one in map(json.loads, (each.json() for each in started.recentProgress())):
             if one["batchId"] > last and "triggerExecution" in one["durationMs"] and "addBatch" in one["durationMs"]:
                 last = one["batchId"]

@@ -69,8 +69,8 @@ class Checkpoint:
 
     @property
     def has_all_rows(self) -> bool:
-        """Return whether the checkpoint shows each batch's rows: the checkpoint is complete, or has one file source
-        with a log.
+        """Return whether the checkpoint shows each batch's rows, because the checkpoint is complete, or has one file
+        source with a log.
         """
         end = self.batches[-1].ends.get(self.sources[0]) if len(self.sources) == 1 else None
         return self.is_whole or (isinstance(end, dict) and "logOffset" in end)

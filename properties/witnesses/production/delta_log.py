@@ -71,7 +71,7 @@ class DeltaLog:
                     files[key] = action["add"]
                 else:
                     files.pop(key, None)
-        # The same order as DeltaSourceSnapshot.
+        # This is the order in Delta's DeltaSourceSnapshot.
         return sorted(files.values(), key=lambda add: (add["modificationTime"], add["path"].encode())), metadata
 
     def _until(self, version: int) -> Iterator[DeltaAction]:
@@ -99,5 +99,5 @@ class DeltaLog:
 
 
 def changing(actions: Iterable[DeltaAction], kind: str) -> list[DeltaAction]:
-    """Return the actions of a kind that change the table's rows; moving rows to other files changes none."""
+    """Return the actions of a kind that change the table's rows; actions that move rows to other files are left out."""
     return [action[kind] for action in actions if kind in action and action[kind].get("dataChange", True)]

@@ -50,7 +50,7 @@ def sources_by_input(checkpoint: Checkpoint, plan: Plan, sources: Sequence[Sourc
                 "give each Input the name of its source in the job"
             )
         return {name: name for name in names}
-    # The check's own clock is also a source of the plan, without any input's columns.
+    # The check's own clock is also a source of the plan, but provides no columns of an input.
     by_columns = [[source.name for source in sources if [*source.wire_schema.names] == [*one]] for one in plan.sources]
     order = [found for found in by_columns if found]
     left, chosen = [*names], []

@@ -33,7 +33,7 @@ class Written:
     """The rows that a query has written.
 
     Attributes:
-        rows: The rows; only those of committed batches if the sink's log contains each row's batch.
+        rows: The rows; if the sink's log contains each row's batch, the rows of uncommitted batches are left out.
         batches: The id of each row's micro-batch (None if unknown).
         about: Whether the batch ids are estimated from the files' times, and so may be off by one.
     """

@@ -133,7 +133,8 @@ def spark_session(
             environment variable STREAMPROOF_PARTITIONS, or 2.
         memory: The heap of the driver's JVM, in Spark's notation (`3g`, `512m`).
         master: Spark's master URL, if Spark doesn't run in this process (`local-cluster[2,1,1024]`, `spark://…`); by
-            default the environment variable STREAMPROOF_MASTER, if set, unless `cores` is given.
+            default the environment variable STREAMPROOF_MASTER, if set, unless `cores` is given. The function sends
+            streamproof to the cluster's workers, and tests the workers before it returns the session.
         shared: The folder for sources and checkpoints, which this machine and all workers share under one path; by
             default the environment variable STREAMPROOF_SHARED, or the temporary directory.
         log: The log of the JVM and the workers; by default a file in the temporary directory, see `spark_log_path`.

@@ -46,7 +46,7 @@ class QueryWitness(Witness):
     Attributes:
         stepwise: Whether the query gets one batch at a time.
         knows_dropped: Whether the witness's entries include the dropped records.
-        logic: The logic that replaces the operator's own, for an operator of ours.
+        logic: The logic that replaces the operator's own, for an operator of streamproof.
         mutant: The name of the mutant `logic`, if it is a mutant.
     """
 

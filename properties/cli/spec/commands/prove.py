@@ -99,8 +99,8 @@ def _proved(
         if len(entries) == 1:
             yield (entries[0], *_timed(entries[0], tools, milliseconds, shown=True))
             return
-        # Each proof has its own process, because the solver uses one core, and what it remembers from one proof slows
-        # the next proof.
+        # Each proof has its own process, because the solver uses one core, and the solver's memory of one proof
+        # slows the next proof.
         with (
             steps() as progress,
             ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool,

@@ -379,7 +379,7 @@ def with_arguments(source: ScriptSource, failure: BadInput, raised: Exception | 
         return replace(source, env={**source.env, name: _named(name)})
     if "sys.argv" in (line.line or "") and isinstance(raised, (IndexError, ValueError)) and len(source.args) < 20:
         unpacked = _UNPACKED.search(str(raised))
-        # An error of unpacking counts the script's own name too.
+        # Python's unpacking error counts the script's own name as an argument, too.
         count = int(unpacked[2]) - (unpacked[1] == "too many") if unpacked is not None else len(source.args) + 1
         return replace(source, args=[f"argument{number}" for number in range(1, count + 1)])
     return None

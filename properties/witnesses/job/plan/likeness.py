@@ -32,5 +32,5 @@ def _text(plan: Any) -> str:
     def numbered(found: re.Match[str]) -> str:
         return f"#{seen.setdefault(next(filter(None, found.groups())), len(seen))}"
 
-    # The JSON lacks the delay of a watermark, and the other text the columns behind the 25th.
+    # The JSON lacks the delays of watermarks, and Spark's other text lacks the columns after the 25th.
     return _OWN.sub(numbered, f"{plan.toJSON()}\n{plan.toString()}")

@@ -214,11 +214,11 @@ class Lift:
             self.notes.append(noted)
 
     def skip(self, statement: str) -> None:
-        """Record a statement that changes a table, and isn't run."""
+        """Record a statement that changes a table, and that the check doesn't run."""
         self.note(f"the statement {visible(first_line(statement))!r} isn't run")
 
     def note_line(self, number: int, line: str) -> None:
-        """Record a line of a notebook that isn't run."""
+        """Record a line of a notebook that the check doesn't run."""
         at = line_in(self.source.file, number)
         self.notes.append(f"line {at} of {self.source.where}: {visible(line)} isn't run")
 
@@ -417,7 +417,7 @@ class Lift:
             if frame is None:
                 unanswered = unanswered or read
                 continue
-            # a call of withWatermark follows the check's clock, and a clause doesn't
+            # the check's clock moves only watermarks of withWatermark calls, not of clauses
             if (watermark := relation.watermark) is not None:
                 if not watermark.column:
                     raise self.refuse(
@@ -433,7 +433,7 @@ class Lift:
         return renamed(text, answers), unanswered
 
     def uniting(self, frame: DataFrame, other: DataFrame) -> None:
-        """Let a run without data learn from a union."""
+        """Take note of a union, from which a run without data learns columns."""
 
     def begun(self, write: Write, start: Callable[[], StreamingQuery]) -> StreamingQuery:
         """Record a query that the script starts, and start the query if it is the checked query."""

@@ -22,7 +22,7 @@ PATTERN = "subscribepattern"
 TOPICS = ("subscribe", PATTERN, "assign")
 """The options of a Kafka source that name its topics."""
 FILES = ("csv", "json", "orc", "parquet", "text", "xml")
-"""Formats with a method of their own in readers."""
+"""Formats for which readers have a separate method, such as `json`."""
 _OF_TABLE = ("collection", "container", "dbtable", "query", "table", "tablename")
 """Options that name a database table, by its full name or in a statement."""
 _PART = re.compile(r"[^/]*[*?\[{][^/]*|[\w-]+=[^/]*|\.?")

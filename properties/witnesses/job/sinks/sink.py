@@ -210,7 +210,8 @@ class Sink:
 
     @contextlib.contextmanager
     def at(self, folder: Path) -> Iterator[tuple[Any, ...]]:
-        """Create the functions' further arguments for a query with this folder, yield them, then remove them.
+        """Create the further arguments of a sink's functions for a query in this folder, yield them, and then remove
+        them.
 
         Raises:
             BadInput: An argument can't be created.

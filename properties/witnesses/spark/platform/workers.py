@@ -35,7 +35,7 @@ exec {python} "$@"
 """
 
 _LONGEST_SOCKET = 107 - len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
-"""The maximum length (bytes) of the path of a folder for Spark's Unix domain sockets (bytes)."""
+"""The maximum length (bytes) of the path of a folder for Spark's Unix domain sockets."""
 
 
 def quick_python(folder: Path) -> str:
