@@ -138,7 +138,9 @@ def check(
     if minutes is not None and not 0 < minutes < math.inf:
         raise BadInput(f"--minutes {minutes:g}: there is no time to check anything: give a number above 0")
     if mutant is not None and only not in (None, Part.SPARK):
-        raise BadInput(f"--mutant {mutant} runs on Spark, and --only {only} leaves Spark out: leave one of them out")
+        raise BadInput(
+            f"--mutant {mutant} runs on Spark, and --only {only} leaves Spark out: leave out one of the two options"
+        )
     names = [operator_named(name).name for name in operators or OPERATORS]
     asked = {"histories": histories, "seed": seed, **of_operators, "kafka_version": kafka_version}
     command = again("check", operators or [], **asked)

@@ -199,7 +199,7 @@ def _specifications() -> _Found:
         return "wrong", str(error), f"{pip()} install --force-reinstall --no-deps streamproof"
     models = [model for one in listed for model in one.models]
     small = sum(model.size == "small" for model in models)
-    found = f"{len(models)} models of {len(listed)} modules; `streamproof spec check` checks the {small} small ones"
+    found = f"{len(models)} models of {len(listed)} modules; `streamproof spec check` checks the {small} small models"
     return "ok", found, ""
 
 

@@ -40,7 +40,8 @@ def fuzz(
         str, typer.Option(metavar="RELATION", help="The only relation to check, in addition to the reference.")
     ] = "",
     spark_version: Annotated[
-        str, typer.Option(metavar="VERSION", help="The PySpark to judge, such as 4.1.4; by default the installed one.")
+        str,
+        typer.Option(metavar="VERSION", help="The PySpark to judge, such as 4.1.4; by default the installed PySpark."),
     ] = "",
     against: Annotated[
         str, typer.Option(metavar="VERSION", help="Another PySpark that judges the same seeds, such as 4.1.4.")

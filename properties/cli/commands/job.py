@@ -526,7 +526,9 @@ def for_each(option: str, given: Sequence[str], inputs: int) -> list[str | None]
         BadInput: The number of values is neither 1 nor the number of inputs.
     """
     if len(given) not in (0, 1, inputs):
-        raise BadInput(f"{option} is given {len(given)} times for {inputs} inputs: give it once, or once for each")
+        raise BadInput(
+            f"{option} is given {len(given)} times for {inputs} inputs: give it once, or once for each input"
+        )
     return [*given] if len(given) == inputs else [given[0] if given else None] * inputs
 
 

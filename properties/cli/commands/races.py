@@ -155,7 +155,7 @@ def _pauses(text: str) -> Pauses:
 
     least, _, most = text.partition(":")
     if not (least.isdecimal() and (most or least).isdecimal()) or int(least) > int(most or least) or len(text) > 20:
-        raise BadInput(f"--pause-ms {text!r}: give the least and the most milliseconds, such as 0:500")
+        raise BadInput(f"--pause-ms {text!r}: give the minimum and the maximum in milliseconds, such as 0:500")
     return Pauses(int(least), int(most or least))
 
 

@@ -24,7 +24,7 @@ def run(
     paths: Annotated[
         list[Path], typer.Argument(help="History files, or folders of them (*.jsonl).", metavar="HISTORY…")
     ],
-    on: Annotated[WitnessName, typer.Option(help="The witness to run them on.")] = WitnessName.REFERENCE,
+    on: Annotated[WitnessName, typer.Option(help="The witness that runs the history files.")] = WitnessName.REFERENCE,
     table: Annotated[bool, typer.Option("--table", help="Print the folded table at the end instead.")] = False,
     master: Master = None,
     partitions: Partitions = None,

@@ -40,7 +40,7 @@ Configuration = Annotated[
 Deadlock = Annotated[
     bool,
     typer.Option(
-        "--deadlock/--no-deadlock", help="Whether a state without a next one is an error, in a module of your own."
+        "--deadlock/--no-deadlock", help="Whether a state without a next state is an error, in a module of your own."
     ),
 ]
 Covered = Annotated[

@@ -68,7 +68,7 @@ def as_in_a_check(
     def of_batches(writer: DataStreamWriter, **named: Any) -> DataStreamWriter:
         if named.get("realTime") is not None:
             raise BadInput(
-                f"{where} uses real-time mode, trigger(realTime=…), and a check can't: real-time mode has no "
+                f"{where} uses real-time mode, trigger(realTime=…), which a check can't run: real-time mode has no "
                 "foreachBatch, and reads no files, which are the check's inputs. Give the query another trigger in "
                 "its test. invariants(…) calls stateful functions once a row, as real-time mode does"
             )

@@ -113,7 +113,7 @@ _ALL = {
             "closed-sessions-not-emitted",
             "session_windows",
             "with the default retention, EmitStrategy.onWindowClose emits no closed session from in-memory stores; "
-            "from RocksDB, Kafka's default, it loses those whose segment, of a minute or more, has expired",
+            "from RocksDB, Kafka's default, it loses the sessions whose segment, of a minute or more, has expired",
             "observed; no issue found",
             "exact retention",
         ),

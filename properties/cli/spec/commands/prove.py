@@ -163,7 +163,7 @@ def _print_counterexample(entry: ProofEntry, checked: CheckedCondition, tools: T
             progress(f"{entry.name}: TLC looks for the first state")
             number = steps_to(entry, checked.counterexample.steps[0].state, tools, _TLC_SECONDS)
     except TlcError as error:
-        results.out(f"  TLC can't tell whether it reaches the first state: {error}")
+        results.out(f"  TLC can't tell whether the specification reaches the first state: {error}")
     else:
         reached = (
             "doesn't reach the first state"

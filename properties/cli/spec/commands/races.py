@@ -36,7 +36,8 @@ def play_races(
     answered: Annotated[
         bool,
         typer.Option(
-            "--answered", help="Change Kafka's inner join: it answers every change of a left row, and ends right."
+            "--answered",
+            help="Change Kafka's inner join so that it answers every change of a left row, and ends right.",
         ),
     ] = False,
     kafka_version: KafkaVersion = None,

@@ -214,7 +214,7 @@ def _contrasted(trace: Trace, constants: Mapping[str, TlaValue], chosen: ChosenM
         right = f"the right reference{', protocol answer,' if answering else ''}"
         found.append(_Contrasted(f"{right} breaks {on_right or 'nothing'} on the same changes", not on_right))
     else:
-        found.append(_Contrasted("no other code is known that does better", True))
+        found.append(_Contrasted("no other code is known to do better", True))
     return found
 
 

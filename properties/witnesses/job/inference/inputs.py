@@ -154,7 +154,7 @@ class _Reading:
         for name in [name for name in fields if known.setdefault(name.casefold(), name) != name]:
             del fields[name]
             self.guesses.append(
-                f"{name} of {self.name} is null, because only case tells its name from {known[name.casefold()]}"
+                f"{name} of {self.name} is null, because its name differs from {known[name.casefold()]} only in case"
             )
         if not fields:
             self.value, self.text_of_value = "text", '"text"'

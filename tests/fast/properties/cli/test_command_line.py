@@ -207,7 +207,7 @@ def test_a_folder_without_histories_is_refused(command: Command, tmp_path: Path)
         (("mutants", "session_windows", "--rounds", "-1"), ("'--rounds'", "0", "`streamproof mutants --help`")),
         (("compare", "session_windows"), ("Missing option '--data'",)),
         (("broker-races", "nope"), ("unknown race 'nope': use delete-insert, ",)),
-        (("broker-races", "--pause-ms", "5:1"), ("--pause-ms '5:1': give the least and the most ",)),
+        (("broker-races", "--pause-ms", "5:1"), ("--pause-ms '5:1': give the minimum and the maximum ",)),
         (("broker-races", "--bootstrap", "here"), ("--bootstrap 'here' isn't an address: ",)),
         (
             ("broker-races", "--client-config", "x"),

@@ -700,7 +700,7 @@ def test_a_payload_that_is_an_array_of_rows_has_their_columns() -> None:
 def test_of_fields_that_differ_by_case_alone_the_first_is_drawn_and_that_is_told() -> None:
     found = infer_schema(_of_ddl("T string, n int, t string").jsonValue())  # type: ignore[attr-defined]
     assert found.input.schema == "T string, n int"
-    assert [*found.guesses] == ["t of events is null, because only case tells its name from T"]
+    assert [*found.guesses] == ["t of events is null, because its name differs from T only in case"]
 
 
 def test_a_payload_that_is_a_map_has_any_names() -> None:
