@@ -206,10 +206,10 @@ class PySparkProcess:
             kind, message, details, cause = raised
             # the query adds the version
             where = "" if isinstance(request, EarlierRequest) else f"PySpark {self.version}: "
-            failure = kind(f"{where}{message}", details)
+            error = kind(f"{where}{message}", details)
             if cause is not None:
-                failure.cause = cause
-            raise failure
+                error.cause = cause
+            raise error
         return answered
 
 
