@@ -72,7 +72,7 @@ Times = Annotated[
     list[str] | None,
     of_job(
         metavar="COLUMN",
-        help=("The column of an input's event time, if several columns are timestamps; repeated as --key."),
+        help=("The column of an input's event time, if several columns are timestamps; may be repeated, like --key."),
     ),
 ]
 TimeFormats = Annotated[
@@ -80,7 +80,7 @@ TimeFormats = Annotated[
     of_job(
         metavar="FORM",
         help="The format of an event time that isn't a timestamp: s, ms, us since 1970, or a strftime pattern; "
-        "repeated as --key.",
+        "may be repeated, like --key.",
     ),
 ]
 Formats = Annotated[
@@ -88,13 +88,14 @@ Formats = Annotated[
     of_job(
         metavar="FORMAT",
         help="The format of an input's records: kafka, kinesis, eventhubs, pubsub, pulsar, or text; by default the "
-        "job gets the columns. Repeated as --key.",
+        "job gets the columns. May be repeated, like --key.",
     ),
 ]
 Values = Annotated[
     list[str] | None,
     of_job(
-        metavar="VALUE", help="The payload of the records: json (default), csv, text, or debezium; repeated as --key."
+        metavar="VALUE",
+        help="The payload of the records: json (default), csv, text, or debezium; may be repeated, like --key.",
     ),
 ]
 Static = Annotated[list[str] | None, of_job(metavar="NAME=FILE", help="A static table: a parquet or CSV file.")]

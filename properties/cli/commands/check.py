@@ -83,7 +83,7 @@ Format = Annotated[
         metavar="FORMAT",
         help="json: print the result as JSON, as in report.json, and everything else on stderr. Or the format of a "
         "job's input: kafka, kinesis, eventhubs, pubsub, pulsar, or text; by default the job gets the columns. "
-        "Repeated as --key.",
+        "May be repeated, like --key.",
     ),
 ]
 Only = Annotated[Part | None, typer.Option(help="Check the reference, Spark, or the reference against Kafka Streams.")]

@@ -98,7 +98,7 @@ class EarlierRequest:
     until: UntilStop
 
     def answer(self) -> LeftBehind:
-        """Run the job, and return what its query leaves behind."""
+        """Run the job, and return the results for the later version."""
         until = self.until
         with session_of(until.feed.run) as spark:
             query = query_over(self.runner, spark, until.folder, until.feed)

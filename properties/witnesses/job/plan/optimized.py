@@ -34,7 +34,8 @@ def divergences_of(spark: SparkSession, analyzed: Any, clock: str, nullable: Col
     Args:
         spark: The session that runs the plan.
         analyzed: The analyzed plan.
-        clock: The column that marks the check's own rows below a watermark; no filter moves past its filter.
+        clock: The column that marks the check's own rows below a watermark; the optimizer moves no filter of the job
+            past the filter on this column.
         nullable: The columns of the inputs that may be null, in lower case.
     """
     optimizer, in_production = spark._jsparkSession.sessionState().optimizer(), _without(clock, analyzed, spark)

@@ -85,7 +85,7 @@ class Pipeline:
         """Record the declarations of SQL statements.
 
         Raises:
-            BadInput: A statement declares nothing known.
+            BadInput: A statement isn't a known declaration.
         """
         for one in declarations_of(text):
             with self.lift.within(file, one.line):

@@ -135,7 +135,7 @@ def send_code(spark: SparkSession) -> None:
     pack_code(packed)
     before, context = list(sys.path), spark.sparkContext
     context.addPyFile(str(packed))
-    # PySpark would also import from the file on the driver, where the files beside the modules would be missing.
+    # On the driver, PySpark would also import from the file, which lacks the data files of the modules' folders.
     sys.path[:] = before
     importlib.invalidate_caches()
     # Spark first unpacks each operator in the workers' Python on this machine, and ignores its files there.
