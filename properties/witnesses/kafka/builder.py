@@ -30,8 +30,8 @@ class KafkaDialect:
             the store keeps sessions for 1 ms more, which makes Kafka correct, and closed windows until they are
             emitted.
         own_clocks: Let each of two joined windowed aggregates use its own stream time, as Kafka does by default. By
-            default, the witness moves both stream times with every record, by a record with a reserved key on the other
-            side.
+            default, every record moves both stream times, because the witness sends a record with a reserved key to the
+            other side.
         suppress: Emit closed windows through `suppress(untilWindowCloses)`, not through `EmitStrategy.onWindowClose`.
         keyless_waits: With manual delivery, let a left join's subscriptions without a key wait on a separate route,
             which history lines can't name. By default, Kafka gets them with the old key's subscription, or immediately
@@ -155,7 +155,9 @@ class Builder:
         return functions.implementing(f"{DSL}.Aggregator", functions.arranged(replaced, kind, 2, 1))
 
     def text_at(self, at: str | int) -> Any:
-        """Return the handle that parses a JSON text and returns the string at a field or index; null for null."""
+        """Return the handle that parses a JSON text, and returns the string at a field or index (null for a null
+        text).
+        """
         functions, node = self.functions, "com.fasterxml.jackson.databind.JsonNode"
         reading = functions.method("com.fasterxml.jackson.databind.ObjectMapper", "readTree", node, "String")
         reading = reading.bindTo(self.jvm.com.fasterxml.jackson.databind.ObjectMapper())

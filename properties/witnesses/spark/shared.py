@@ -158,7 +158,7 @@ def run_shared(plays: Sequence[Play], run: RunOptions = PLAIN) -> Answers:
     If a definition makes a query fail, its histories run separately, and the failure is their only output.
 
     Raises:
-        StreamproofError: The cause of the failures isn't a few definitions, or Spark didn't start.
+        StreamproofError: More definitions fail than the function isolates, or Spark didn't start.
     """
     nothing: list[Any] = [None] * len(plays)
     found = Answers([*nothing], [*nothing], [*nothing], queries=0, labels=[*nothing])

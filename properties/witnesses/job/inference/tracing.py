@@ -267,7 +267,7 @@ class _Tracer:
         """Yield the columns of windows, then the values that the job converts to times, each with the format tried
         first.
         """
-        # outer expressions first: they contain the source's format
+        # outer expressions first, because the outermost conversion contains the source's format
         trees = [tree for trees in self.trees for tree in reversed(trees)]
         for kinds in (_OF_WINDOWS, (*_EPOCHS, *_PARSED_TIMES, "Cast")):
             for tree in trees:

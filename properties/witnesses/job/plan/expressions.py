@@ -62,7 +62,7 @@ class TermReader:
     """Reads trees as terms of the columns of streaming sources.
 
     Args:
-        given: By the id of a source's column: the names of all columns of the source, and the column's own name.
+        given: For the id of each source column, the names of all columns of the source, and the column's own name.
         made: The expression of a column that an operator computes, by the column's id.
         beside: The ids of the columns in a union's second, third, … input, by the id of the union's column.
         index: The index of the union's input that the reader follows; the first input of a union with fewer inputs.
@@ -148,7 +148,7 @@ def comparisons_of(
 
     Args:
         expressions: The trees of each expression of the plan's operators, the whole expression last.
-        given: By the id of a source's column: the names of all columns of the source, and the column's own name.
+        given: For the id of each source column, the names of all columns of the source, and the column's own name.
         beside: The ids of the columns in a union's second, third, … input, by the id of the union's column.
         zone: The session's time zone.
     """

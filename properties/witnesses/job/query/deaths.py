@@ -114,7 +114,7 @@ class JobDeaths(Deaths):
         return writer if self.dies_in is None else dying_writer(writer, *self.dies_in)
 
     def by_micro_batch(self, steps: int) -> list[tuple[int, list[Crash]]]:
-        """Return the planned crashes by the number of their micro-batch; a batch has `steps` micro-batches."""
+        """Return the planned crashes, by the number of the micro-batch; a batch consists of `steps` micro-batches."""
         numbers: dict[int, list[Crash]] = {}
         for crash in dict.fromkeys(self.planned):
             numbers.setdefault(crash.batch * steps + (not crash.data), []).append(crash)

@@ -1,5 +1,5 @@
-"""The connections through which Spark's JVM calls a query's Python functions. They end with the query, unlike Spark's
-own connections.
+"""The connections through which Spark's JVM calls a query's Python functions. The connections end with the query,
+unlike Spark's own connections.
 
 Each query with a Python function has its own connection, with a file descriptor and a thread of this process.
 """
