@@ -1,1 +1,1 @@
-"""The check of a user's own job: any streaming query, against any oracle, on drawn histories of its own columns."""
+"""The check of a user's own job: compares any streaming query with any oracle, on random histories of its inputs."""

@@ -1,4 +1,4 @@
-"""The arguments of a job's check; invalid arguments are refused before Spark starts."""
+"""The arguments of a job's check, and their validation before Spark starts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LARGEST_SEED = 10**18
 
 
 def check_arguments(histories: int, seed: int = 0, seconds: float = 1, out_of_order: Duration | None = None) -> None:
-    """Refuse numbers and durations that have the right type but make no check possible.
+    """Refuse numbers and durations that have the right type but a useless value.
 
     Raises:
         BadInput: A number or duration is out of its range.
@@ -50,19 +50,22 @@ def check_arguments(histories: int, seed: int = 0, seconds: float = 1, out_of_or
     if not 0 < seconds <= threading.TIMEOUT_MAX:
         raise BadInput(f"seconds is {short(seconds)}: give a number above 0, such as 120")
     if out_of_order is not None and microseconds_of("out_of_order", out_of_order) < 0:
-        raise BadInput(f"out_of_order is {out_of_order!r}: give zero or more, for rows can't be out of order by less")
+        raise BadInput(
+            f"out_of_order is {out_of_order!r}: give zero or more, because rows can't be out of order by a negative "
+            "time"
+        )
 
 
 HISTORIES = 300
 """The default number of histories of a check."""
 ALONE_HISTORIES = 30
-"""The default number of histories if each runs in its own query."""
+"""The default number of histories of a check in which each history has its own query."""
 LEAST_SHARE = 0.5
-"""The smallest share of these histories for a verdict: fewer before `seconds` are up are inconclusive."""
+"""If less than this share of the default number run before the time limit, the check is inconclusive."""
 
 
 class Described(TypedDict, total=False):
-    """The run options and the comparison of a job: the keyword arguments of `Job`."""
+    """The run options and the comparison of a job, which are keyword arguments of `Job`."""
 
     mode: Annotated[Mode | None, None]
     trigger: Annotated[Trigger, "default"]
@@ -78,7 +81,7 @@ class Described(TypedDict, total=False):
 
 
 class Drawing(TypedDict, total=False):
-    """The histories that a check draws, runs first and saves: the keyword arguments of its methods."""
+    """The histories that a check draws, runs first and saves, which are keyword arguments of the methods of `Job`."""
 
     histories: Annotated[int | None, None]
     seed: Annotated[int, 0]
@@ -87,11 +90,11 @@ class Drawing(TypedDict, total=False):
 
 
 class Given(Described, Drawing):
-    """The keyword arguments of a check of a job in one call."""
+    """The keyword arguments of a job's check that is one function call, such as `check_job`."""
 
 
 class GivenOfUpgrade(Given, total=False):
-    """The keyword arguments of a check of an upgrade in one call."""
+    """The keyword arguments of an upgrade's check that is one function call, such as `upgrade`."""
 
     old_mode: Annotated[Mode | None, None]
     old_settings: Annotated[Mapping[str, str | int] | None, None]
@@ -102,7 +105,7 @@ SECONDS = 120
 
 
 def divided(given: Mapping[str, Any]) -> tuple[Described, Drawing]:
-    """Split the arguments of a check in one call into the job's description and the options of its histories."""
+    """Split the arguments of a one-call check into the job's description and the options of the histories."""
     asked = {name: value for name, value in given.items() if name in Drawing.__annotations__}
     described = {name: value for name, value in given.items() if name not in asked}
     return cast("Described", described), cast("Drawing", asked)
@@ -110,22 +113,23 @@ def divided(given: Mapping[str, Any]) -> tuple[Described, Drawing]:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """The common options of all checks of a job.
+    """The options that all checks of a job share.
 
     Attributes:
         runner: Runs the job.
         inputs: The job's inputs.
-        run: The job's plain run.
+        run: The run of the job with default options.
         seed: The seed of the histories.
-        unique: The columns that identify the rows of an updated table, if given.
-        out_of_order: How far out of order rows may be; None: as far as the job's watermarks allow.
+        unique: The columns that the user names to identify the rows of an updated table.
+        out_of_order: How far out of order events may be; None: as far as the job's watermarks allow.
         alone: Whether each history runs in its own query.
-        timeouts_us: The durations of the job's timeouts and timers of processing time (µs).
-        timers_us: The durations of its timeouts and timers of event time (µs).
-        equality: When two values count as equal.
-        without: The result's columns that aren't compared.
-        least_alone: The minimum number of histories that run in their own queries; fewer are inconclusive.
-        folder: The folder of saved counterexamples; None: none is saved.
+        timeouts_us: The durations of the job's processing-time timeouts and timers (µs).
+        timers_us: The durations of the job's event-time timeouts and timers (µs).
+        equality: The rule by which two values count as equal.
+        without: The columns of the result that the check doesn't compare.
+        least_alone: The smallest number of histories with their own queries for a verdict; fewer histories are
+            inconclusive.
+        folder: The folder where counterexamples are saved; None: the check saves no counterexample.
     """
 
     runner: Runner
@@ -144,21 +148,21 @@ class CheckOptions:
 
     @property
     def batches(self) -> int:
-        """The number of batches that may contain rows, enough for each step of the clock by a timeout."""
+        """The number of batches that may contain rows; enough for the clock to advance by each timeout."""
         return max(BATCHES, 2 + 3 * len(self.timeouts_us))
 
 
 def check_options(job: JobOrSink | Script, inputs: Sequence[Input], how: Described, asked: Drawing) -> CheckOptions:
-    """Return the common options of all checks of a job.
+    """Return the options that all checks of a job share.
 
     Args:
         job: The job.
         inputs: Its inputs.
-        how: The run options and the comparison.
-        asked: The options of the drawn and saved histories.
+        how: The run options and the comparison of the job.
+        asked: The options of drawn and saved histories.
 
     Raises:
-        BadInput: An argument is out of range, rows can't be drawn for an input, or a static table is invalid.
+        BadInput: An argument is out of range, the check can't draw rows for an input, or a static table is invalid.
     """
     given = cast("Described", {**defaults_of(Described), **how})
     seconds = SECONDS if given["seconds"] is None else given["seconds"]
@@ -181,7 +185,7 @@ def check_options(job: JobOrSink | Script, inputs: Sequence[Input], how: Describ
         seconds=seconds,
     )
     if isinstance(job, Script):
-        runner.declare(run)  # the script determines its query's name
+        runner.declare(run)  # the script sets its query's name
         run = replace(run, mode=given["mode"] or mode_of(job), settings={**job.found.settings, **settings})
         runner = replace(runner, job=job.job)
     plan = runner.declare(run).plan if timeouts_us else Plan()
@@ -209,10 +213,10 @@ def check_options(job: JobOrSink | Script, inputs: Sequence[Input], how: Describ
 
 
 def _timeouts_us(timeouts: Sequence[Duration], inputs: Sequence[ResolvedInput]) -> list[int]:
-    """Return the durations of timeouts (µs).
+    """Return the durations of the user's timeouts (µs).
 
     Raises:
-        BadInput: Batches, or rows, can't be that far apart in a history.
+        BadInput: Batches or rows can't be so far apart in a history.
     """
     grain_us = max(1_000, grain_of(inputs))
     found = []
@@ -220,8 +224,8 @@ def _timeouts_us(timeouts: Sequence[Duration], inputs: Sequence[ResolvedInput]) 
         timeout_us = microseconds_of("timeouts", timeout)
         if timeout_us <= grain_us or timeout_us % grain_us:
             raise BadInput(
-                f"timeouts has {timeout!r}: batches run at event times of the inputs, so give a whole number of "
-                f"{duration(grain_us)}, and more than one"
+                f"timeouts has {timeout!r}: batches run at event times of the inputs, so give a multiple of "
+                f"{duration(grain_us)} that is larger than {duration(grain_us)}"
             )
         found.append(timeout_us)
     return sorted({*found})
@@ -230,10 +234,10 @@ def _timeouts_us(timeouts: Sequence[Duration], inputs: Sequence[ResolvedInput]) 
 def _reads_of(
     script: Script, inputs: Sequence[Input], static: Mapping[str, Any] | None
 ) -> tuple[Sequence[Input], Mapping[str, Any]]:
-    """Return the inputs and the static tables of a script.
+    """Return the inputs and the static tables that a script reads.
 
     Raises:
-        BadInput: An input is given in addition to the script.
+        BadInput: The user gives inputs in addition to the script.
     """
     if inputs:
         raise BadInput(f"{script.where} has its inputs in reads=: leave out the other inputs")
@@ -246,7 +250,7 @@ def mode_of(script: Script) -> Mode:
     """Return the output mode of a script's query.
 
     Raises:
-        BadInput: Spark has no such mode.
+        BadInput: Spark has no such output mode.
     """
     said = (script.found.mode or "append").lower()
     for mode in get_args(Mode):
@@ -256,10 +260,10 @@ def mode_of(script: Script) -> Mode:
 
 
 def oracle_of(expect: Any, job: JobOrSink | None = None) -> Oracle:
-    """Return the oracle of the argument `expect`.
+    """Return the oracle for the argument `expect`.
 
     Raises:
-        BadInput: The argument isn't an oracle, or the oracle doesn't fit this job.
+        BadInput: The argument isn't an oracle, or this job can't be compared with the oracle.
     """
     if isinstance(expect, BatchOracle) and isinstance(expect.job or job, Sink):
         raise BadInput("a Sink can't be run as a batch: give the job without its sink to as_batch(job)")
@@ -287,10 +291,11 @@ def oracle_of(expect: Any, job: JobOrSink | None = None) -> Oracle:
 def runner_of(
     job: JobOrSink, inputs: Sequence[Input], seed: int, static: Mapping[str, Any] | None
 ) -> tuple[list[ResolvedInput], Runner]:
-    """Resolve a job's inputs, and create the runner of the job.
+    """Resolve a job's inputs, and return the runner of the job.
 
     Raises:
-        BadInput: An input can't be drawn, a static table is invalid, or two of them share a name.
+        BadInput: The check can't draw rows for an input, a static table is invalid, or two inputs or tables share a
+            name.
     """
     if any(needs_spark(getattr(given, "schema", None)) for given in inputs):
         session_of_jobs()
@@ -300,7 +305,7 @@ def runner_of(
 
 
 def static_tables(static: Mapping[str, Any] | None) -> dict[str, pa.Table]:
-    """Return the static tables.
+    """Return the static tables as Arrow tables.
 
     Raises:
         BadInput: A static table is invalid.
@@ -320,7 +325,7 @@ def static_tables(static: Mapping[str, Any] | None) -> dict[str, pa.Table]:
 
 
 def settings_of(settings: Mapping[str, str | int] | None) -> dict[str, str]:
-    """Return settings of the Spark session in Spark's form.
+    """Return settings of the Spark session as Spark's text.
 
     Raises:
         BadInput: A setting contains invalid characters.
@@ -331,6 +336,6 @@ def settings_of(settings: Mapping[str, str | int] | None) -> dict[str, str]:
     for name, text in given.items():
         if not f"{name}{text}".isprintable():
             raise BadInput(
-                f"settings has {short(name)}: {short(text)}, which has characters that can't be seen: leave them out"
+                f"settings has {short(name)}: {short(text)}, which contains invisible characters: leave them out"
             )
     return given

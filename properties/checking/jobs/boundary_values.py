@@ -1,4 +1,4 @@
-"""The boundary values of a check: values near the constants in a plan and in the code of functions."""
+"""The boundary values of a check: values near the constants in a job's plan and in the code of its functions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .arguments import CheckOptions
 
 
 def with_boundary_values(options: CheckOptions, plan: Plan, oracle: Oracle) -> CheckOptions:
-    """Return the options of a check whose inputs include values around the constants of the job and the oracle.
+    """Return the options of a check, with values around the constants of the job and the oracle in its inputs.
 
     Args:
         options: The options.
-        plan: The job's analyzed plan; empty for a sink, whose plan is unknown.
+        plan: The job's analyzed plan; empty for a sink, whose plan isn't known before a run.
         oracle: The oracle.
     """
     job = options.runner.job
@@ -39,14 +39,14 @@ def with_boundary_values(options: CheckOptions, plan: Plan, oracle: Oracle) -> C
 
 
 def _code_of(job: JobOrSink | Script, plan: Plan) -> Iterator[Any]:
-    """Yield the job's code, if its plan doesn't show all of its logic."""
+    """Yield the job's code if the plan hides some of the job's logic."""
     if plan.operators and not (plan.has_function or plan.in_functions):
         return
     yield from _code(job)
 
 
 def _code(written: Any) -> Iterator[Any]:
-    """Yield the code of a job, a function, a class or a statement."""
+    """Yield the code of a job, a function or a class, or the text of a statement."""
     function = written.start if isinstance(written, Sink) else written
     script = getattr(function, "script", function)
     if not isinstance(script, Script):

@@ -1,4 +1,4 @@
-"""The limits of a check: the unmet coverage goals, the unchecked parts, and the notes on the job's plan."""
+"""The limits of a job's check: unmet coverage goals, unchecked behaviour, and notes on the job's plan."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from .draws import Draws
 from .verdicts import CheckFailed, Inconclusive
 
 MIN_HISTORIES = 10
-"""Fewer histories are inconclusive."""
+"""A check of fewer histories is inconclusive."""
 MIN_EXPECTING = 0.05
-"""A smaller share of histories with an expected row is inconclusive."""
+"""If fewer histories than this share have an expected row, the check is inconclusive."""
 MAX_GOALS_SHOWN = 5
 MAX_SIDES_SHOWN = 8
-_VALUES = "if the job filters, no drawn value passes: list values that do, Input(…, {})"
+_VALUES = "perhaps the job filters out all drawn values: list values that pass, Input(…, {})"
 
 
 def tell_of_few(histories: int | None) -> None:
-    """Warn before a check if the requested number of histories is too small for *conforms*."""
+    """Warn before a check if the requested number of histories is too small for the verdict *conforms*."""
     if histories is not None and histories < MIN_HISTORIES:
         tell(
             f"histories={histories}: fewer than {MIN_HISTORIES} are inconclusive, unless the job differs on one of them"
@@ -45,16 +45,16 @@ def tell_of_few(histories: int | None) -> None:
 def inconclusive(
     job: str, oracle: str, histories: int, missing: Sequence[str], more: str, seed: int, alone: str = ""
 ) -> Inconclusive:
-    """Return the failure of a check without differences but with unmet coverage goals.
+    """Return the failure of a check that found no difference but left coverage goals unmet.
 
     Args:
         job: The job's name.
         oracle: The oracle that agrees with the job.
         histories: The number of histories.
-        missing: The goals, the most important first.
-        more: The advice to meet the goals.
+        missing: The unmet coverage goals, the most important first.
+        more: The advice by which the user can meet the goals.
         seed: The seed of the histories.
-        alone: A sentence with the reason why each history ran in its own query.
+        alone: A sentence with the reason why each history had its own query.
     """
     rest = len(missing) - MAX_GOALS_SHOWN
     named = "; ".join([*missing[:MAX_GOALS_SHOWN], *[f"and {rest} more"] * (rest > 0)])
@@ -66,12 +66,12 @@ def inconclusive(
 
 
 def unfinished(job: str, held: Mapping[str, int], unrun: Sequence[str]) -> Inconclusive:
-    """Return the failure of a check of invariants that reached its time limit before each invariant had run.
+    """Return the failure of an invariants check whose time limit ended before each invariant had been checked.
 
     Args:
         job: The job's name.
-        held: The invariants that held, each with its number of histories.
-        unrun: The invariants that weren't run.
+        held: The invariants that held, with the number of histories of each.
+        unrun: The invariants that weren't checked.
     """
     done = "; ".join(f"{name} ({count} histories)" for name, count in held.items()) or "nothing was run"
     return Inconclusive(
@@ -87,26 +87,26 @@ def unmet_goals(
     """Return the unmet coverage goals of a check, the most important first.
 
     Args:
-        judge: The judge that compared the job with the oracle.
-        draws: The drawer of the histories.
+        judge: The judge that compares the job with the oracle.
+        draws: The drawing of the histories.
         variation: The run options of the job's queries.
         histories: The histories.
         expecting: The number of histories with an expected row.
-        least: The minimum number of histories, if larger than usual.
+        least: The smallest number of histories for a verdict, if larger than the default.
     """
     count, met = len(histories), judge.met
     missing = draws.unmet(histories)
     missing[:0] = _unmet_tables(judge.witness, histories)
     if count < (least := max(least, MIN_HISTORIES)):
-        missing.insert(0, f"{least} histories at the least")
+        missing.insert(0, f"at least {least} histories")
     if expecting < MIN_EXPECTING * count:
-        goal = f"rows that are expected, on one in twenty histories (they are on {expecting})"
+        goal = f"expected rows in one of twenty histories (only {expecting} have expected rows)"
         hint = values_hint(draws.inputs, " ".join(column for one in _compares(judge) for column in one.term.columns))
         missing.insert(0, goal if expecting else f"{goal}; {_VALUES.format(hint)}")
     if _has_unknown_timers(judge, draws) and not variation.law:
-        missing.insert(0, 'times around its timers of event time (timeouts=["30 minutes"] says how long they are)')
+        missing.insert(0, 'rows around the job\'s event-time timers (timeouts=["30 minutes"] gives their duration)')
     if other := _other_delays(judge):
-        missing.insert(0, "watermarks that are delayed by {}, as expected (the job's are by {})".format(*other))
+        missing.insert(0, "the expected watermark delays {} (the job's delays are {})".format(*other))
     unmet = [goal for goal in variation.goals if goal not in met.covered]
     if judge.is_sink and not met.crashed:  # without a crash, the sink keeps no checkpoint for a restart
         unmet = [goal for goal in unmet if goal == CHANGED]
@@ -114,7 +114,7 @@ def unmet_goals(
 
 
 def _other_delays(judge: Judge) -> list[str]:
-    """Return the expected watermark delays and the job's, in words; none if they are equal."""
+    """Return the expected watermark delays and the job's delays as two texts; return nothing if they are equal."""
     expected_us, plan = judge.oracle.watermark_delays_us, judge.declared.plan
     if expected_us is None or not plan.operators:
         return []
@@ -131,18 +131,18 @@ def _other_delays(judge: Judge) -> list[str]:
 
 
 def _has_unknown_timers(judge: Judge, draws: Draws) -> bool:
-    """Return whether a function uses event-time timers of unknown duration, which no plan shows."""
+    """Return whether a function uses event-time timers whose duration is unknown, because no plan shows it."""
     by_event_time = judge.declared.plan.by_event_time or judge.met.plan.by_event_time
     return by_event_time and not (draws.options.timers_us or draws.options.timeouts_us or judge.oracle.distances_us)
 
 
 def _unmet_tables(witness: RowsWitness, histories: Sequence[JobHistory]) -> list[str]:
-    """Return a goal for each table with keys that no history contains."""
+    """Return a coverage goal for each static table whose keys no history contains."""
     if not witness.keyed:
         return []
     columns = key_space(witness.sources).columns
     drawn = {row[columns[name]] for history in histories for name, row in history.arrivals}
-    remedy = f'Input(…, values={{"{next(iter(columns.values()))}": […]}}) says which to draw'
+    remedy = f'Input(…, values={{"{next(iter(columns.values()))}": […]}}) lists values to draw'
     return [
         f"rows with a key of the table {name} ({remedy})"
         for name in sorted(witness.keyed)
@@ -151,18 +151,18 @@ def _unmet_tables(witness: RowsWitness, histories: Sequence[JobHistory]) -> list
 
 
 def not_checked(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> list[str]:
-    """List the unchecked parts, each with the way to check it.
+    """List what the check didn't cover, each with a way to check it.
 
     Args:
         judge: The judge that compared the job with the oracle.
-        draws: The drawer of the histories.
+        draws: The drawing of the histories.
         histories: The executed histories.
     """
     left, met, out_of_order = [], judge.met, draws.options.out_of_order
     if not draws.takes_late:
         left.append(
-            "late rows, because this oracle ignores lateness: a rule, such as windows(…) or stream_join(…), or a class "
-            "checks them"
+            "late rows, because this oracle ignores lateness: a rule, such as windows(…) or stream_join(…), or "
+            "a class checks them"
         )
         if out_of_order is None and draws.delay_us:
             left.append('the watermark\'s delay: out_of_order="10 minutes" says how late events may be')
@@ -170,38 +170,38 @@ def not_checked(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> 
             left.append('rows that are late by whole batches: out_of_order="10 minutes" draws them')
     if judge.computed_keys and not judge.witness.alone:
         left.append(
-            f"what the job computes with the key {' and '.join(judge.computed_keys)}, but for a few histories that ran "
-            "alone: a shared query prefixes keys or changes their numbers; keys=[…] or alone=True checks it"
+            f"what the job computes with the key {' and '.join(judge.computed_keys)}, except for a few histories "
+            "that ran alone: a shared query prefixes keys or changes numeric keys; keys=[…] or alone=True "
+            "checks this"
         )
     thresholds = sorted(judge.declared.plan.thresholds | met.plan.thresholds)
     if undrawn := [f"{name} at {number}" for name, number in thresholds if not _are_given(name, draws.inputs)]:
         hint = values_hint(draws.inputs, " ".join(undrawn))
         left.append(
-            f"values just at the numbers that the job compares with, {' and '.join(undrawn)}: "
-            f"Input(…, {hint}) draws some"
+            f"values near the constants that the job compares with, {' and '.join(undrawn)}: Input(…, {hint}) "
+            "draws some"
         )
     if sides := _unreached(judge, draws, histories):
         left.append(
-            f"what the job does by its own constants, where {'; '.join(sides)}: "
-            f"Input(…, {values_hint(draws.inputs, '; '.join(sides))}) says which to draw"
+            f"what the job does because of its own constants, where {'; '.join(sides)}: Input(…, "
+            f"{values_hint(draws.inputs, '; '.join(sides))}) lists values to draw"
         )
     return [*left, *judge.oracle.unchecked, *_not_drawn(draws.inputs)]
 
 
 def limits(judge: Judge) -> list[str]:
-    """List the limits of a verdict, each as a sentence: divergences of Spark, columns, sinks, triggers and settings."""
+    """List the limits of a verdict, one sentence each: Spark's divergences, columns, sinks, triggers and settings."""
     job, met = judge.witness.runner.job, judge.met
     columns = {
         ": without= leaves them out": sorted(judge.without),
-        ", which have other values in each run: those of the clock, of randomness, of files, partitions or offsets": (
-            sorted(met.nondeterministic)
-        ),
-        ": the oracle doesn't expect them": met.extra,
-        ": the oracle expects them, and the job's result lacks them": met.left_out,
+        ", whose values differ between runs: they contain times of the clock, random values, files, partitions "
+        "or offsets": (sorted(met.nondeterministic)),
+        ": the oracle doesn't return them": met.extra,
+        ": the oracle returns them, and the job's result lacks them": met.left_out,
     }
     found = [f"Not compared: the columns {', '.join(names)}{why}" for why, names in columns.items() if names]
     if judge.declared.columns and {*judge.declared.columns} <= met.nondeterministic | judge.without:
-        found.insert(0, "Compared is the number of rows alone: no column has the same values in each run")
+        found.insert(0, "Only the number of rows was compared, because no column has the same values in each run")
     found += [f"Not checked: {note}" for note in getattr(job, "notes", ())]
     found += [f"Not checked: the trigger {one}: {BATCHES_BY_CHECK}" for one in sorted(met.triggers)]
     script = getattr(getattr(job, "start", job), "script", job)
@@ -212,23 +212,23 @@ def limits(judge: Judge) -> list[str]:
 
 
 def notes_on(judge: Judge) -> list[str]:
-    """Return the notes on the job of a judge; none if its plan is unknown."""
+    """Return the notes on a job's plan; return nothing if the plan is unknown."""
     plan = judge.declared.plan if judge.declared.plan.operators else judge.met.plan
     if plan.skeleton is None:
         return []
     columns = {source.name: [*source.wire_schema.names] for source in judge.witness.sources}
     try:
         return [str(note) for note in notes_of(plan.skeleton, _named(plan.skeleton, columns))]
-    except (LookupError, TypeError, ValueError) as error:  # notes don't weaken a verdict
-        return [f"Not noted: what the plan drops, holds back and remembers: {type(error).__name__}: {error}"]
+    except (LookupError, TypeError, ValueError) as error:  # a missing note doesn't weaken a verdict
+        return [f"No notes on what the plan drops, delays and keeps: {type(error).__name__}: {error}"]
 
 
 def _named(skeleton: Skeleton, columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the names of the inputs by their names in a skeleton, without indistinguishable inputs."""
+    """Return the names of the inputs by their names in the plan, without inputs that have the same columns."""
     sources = {node.name: node for part in skeleton.parts for node in part.walk() if isinstance(node, Scan)}
     named = {}
     for number, source in sources.items():
-        # An input's own columns come before its computed columns.
+        # A scan lists an input's own columns before its computed columns.
         names = [plain(column) for column in source.columns]
         alike = [name for name, own in columns.items() if names[: len(own)] == own]
         if len(alike) == 1:
@@ -238,7 +238,7 @@ def _named(skeleton: Skeleton, columns: Mapping[str, Sequence[str]]) -> dict[str
 
 @contextlib.contextmanager
 def noting(judge: Judge) -> Iterator[None]:
-    """Add the notes on the job to a failure that is raised within the block."""
+    """Add the notes on the job's plan to a failure of the block."""
     __tracebackhide__ = True
     try:
         yield
@@ -248,25 +248,27 @@ def noting(judge: Judge) -> Iterator[None]:
 
 
 def _unreached(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> list[str]:
-    """Return the sides of the job's comparisons that no drawn row reaches, in words."""
+    """Return the sides of the job's comparisons with constants that no drawn row reaches, as texts."""
     sides = unreached(_compares(judge), draws.inputs, histories, keys=judge.witness.alone)
     rest = len(sides) - MAX_SIDES_SHOWN
     return [*sides[:MAX_SIDES_SHOWN], *[f"and {rest} more"] * (rest > 0)]
 
 
 def _compares(judge: Judge) -> list[Compares]:
-    """Return the comparisons of the inputs' columns with constants in the job's plan."""
+    """Return the comparisons of input columns with constants in the job's plan."""
     plan = judge.declared.plan if judge.declared.plan.operators else judge.met.plan
     return compares(plan.comparisons, judge.witness.sources)
 
 
 def _are_given(column: str, inputs: Sequence[ResolvedInput]) -> bool:
-    """Return whether the user lists the column's values, or it is an event time, which is drawn around its edges."""
+    """Return whether the user lists a column's values, or the column is an event time, which is drawn near its
+    edges.
+    """
     return any(column in (*one.pools, one.source.time) for one in inputs)
 
 
 def _not_drawn(inputs: Sequence[ResolvedInput]) -> list[str]:
-    """List the features of a source that histories lack because the Input sets no share for them."""
+    """List the kinds of rows that histories lack because the Input sets no share for them."""
     left = []
     may_be_null = [one for one in inputs if not one.null_times and one.source.schema.field(one.source.time).nullable]
     if may_be_null:
@@ -274,5 +276,7 @@ def _not_drawn(inputs: Sequence[ResolvedInput]) -> list[str]:
         left.append(f"null event times, in {named}: Input(…, null_times=0.05) draws some")
     whole = [one.name for one in inputs if one.source.has_payload and not one.malformed]
     if whole:
-        left.append(f"payloads that are no rows, on {' and '.join(whole)}: Input(…, malformed=0.05) draws some")
+        left.append(
+            f"payloads that can't be parsed as rows, on {' and '.join(whole)}: Input(…, malformed=0.05) draws some"
+        )
     return left

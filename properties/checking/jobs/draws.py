@@ -1,4 +1,4 @@
-"""Draws the histories of a job's check, and reports the unmet coverage goals."""
+"""Draws the histories of a job's check, and lists the coverage goals that the histories miss."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ DAY_US = 86_400_000_000
 
 
 def with_identities(options: CheckOptions, oracle: Oracle) -> CheckOptions:
-    """Return the options of a check in which rows that the oracle identifies as one event are copies of each other."""
+    """Return the options of a check, with inputs that repeat whole rows if the oracle treats rows of equal identity as
+    one event.
+    """
     inputs = [one if one.identity else replace(one, identity=(*oracle.identity(one.source),)) for one in options.inputs]
     return replace(options, inputs=inputs)
 
@@ -29,15 +31,15 @@ class Draws:
 
     Args:
         options: The options of the check.
-        oracle: The oracle; its durations and those of the job's plan determine the histories.
+        oracle: The oracle; the durations of the oracle and of the job's plan determine the drawn times.
         run: The run options of the job's queries.
         plan: The job's plan.
-        takes_late: Whether rows may be late.
+        takes_late: Whether drawn rows may be late.
 
     Attributes:
         delay_us: The delay of the query's watermark (µs).
         out_of_order_us: How far out of order rows may be without being late (µs).
-        closes: Whether the end of a history closes everything.
+        closes: Whether the end of a history closes all windows and groups.
     """
 
     def __init__(self, options: CheckOptions, oracle: Oracle, run: RunOptions, plan: Plan, takes_late: bool) -> None:
@@ -49,7 +51,7 @@ class Draws:
         self.closes = oracle.closes(run.mode)
 
     def draw(self, count: int) -> list[JobHistory]:
-        """Draw histories with the clock schedule that misses the fewest goals of the oracle, of several schedules."""
+        """Draw histories under the clock schedule, of several, that misses the fewest coverage goals of the oracle."""
 
         def draw(attempt: int) -> tuple[list[JobHistory], list[str]]:
             drawn = self._drawn(count, self.options.seed + attempt * len(BASES))  # the same day

@@ -1,4 +1,4 @@
-"""Find the history that makes a shared query fail, with as few rows as possible in a short time."""
+"""Finds the history that makes a shared query fail, with as few rows as a short time allows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...generators.columns.model import JobHistory
 from ...generators.shrinking import Deadline
 
 TRIED = 12
-"""The largest number of rows that are tried alone, each in its own query."""
+"""The largest number of rows that are tried alone, each with its own query."""
 
 
 def failing_history(
@@ -17,14 +17,16 @@ def failing_history(
     fails: Callable[[Sequence[JobHistory]], bool],
     deadline: Deadline | None = None,
 ) -> JobHistory | None:
-    """Return the smallest history found that alone fails; None: no history fails, or every history does.
+    """Return the smallest failing history that a limited search finds; None: no history fails alone, or every history
+    does.
 
-    The last failing query ran that history.
+    The last failing query of the search ran the returned history.
 
     Args:
-        histories: The histories of a failing shared query.
-        fails: Returns whether a query over histories fails.
-        deadline: The time after which no query starts. If no history has failed alone by then, the result is also None.
+        histories: The histories of the failing shared query.
+        fails: Returns whether a query over some histories fails.
+        deadline: The time after which the search starts no further query. If no history has failed alone by this time,
+            the result is also None.
     """
 
     def is_over() -> bool:
@@ -48,9 +50,9 @@ def failing_history(
 
 
 def _with_fewer_rows(found: JobHistory) -> Iterator[JobHistory]:
-    """Yield the history with a single record or row: in a separate batch, and in its own batch.
+    """Yield the history with only one of its rows: first in a separate batch, then in the row's own batch.
 
-    The last is the history without the empty batches at its end.
+    Lastly, yield the history without the empty batches at its end.
     """
     for record in found.unreadable[:TRIED]:
         yield JobHistory(((),), unreadable=(record._replace(batch=0),))

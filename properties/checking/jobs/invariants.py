@@ -1,4 +1,4 @@
-"""The invariants of every correct job, independent of its logic: the way its query runs doesn't change its result."""
+"""The invariants of every correct job: how Spark runs the job's query must not change the query's result."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from .verdicts import Violated
 ALL_FAULTS = "all"
 IN_COMMIT = "death in commit: `streamproof sinks` plays it on sinks of its own"
 HISTORIES = 100
-"""The default number of histories of a check, in which each history runs in many ways."""
+"""The default number of histories; each runs once for every invariant."""
 
 
 def invariants_of(without: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split names to leave out into names of invariants and names of columns.
+    """Split the names in `without` into names of invariants and names of columns.
 
     Raises:
-        BadInput: No invariant remains.
+        BadInput: All invariants are left out.
     """
     names = [law.of_jobs for law in laws_of_jobs()]
     laws = [name for name in without if name in names]
@@ -73,7 +73,7 @@ class Invariants:
         self.options, self.without = options, without
         self.faults = faults_of(faults, options.run.is_sink)
         self.emitted: dict[str, list[EmittedBatches]] = {}
-        # A history drawn for append mode contains an additional batch, which closes everything.
+        # A history drawn for append mode ends with another batch, which closes all windows.
         variations = variations_of(options.run, options.seed, options.batches + (options.run.mode == "append"))
         variations += [one for name in self.faults for one in SINK_FAULTS[name].variations(options.run)]
         asked = [variation for variation in variations if variation.law not in without]
@@ -81,7 +81,7 @@ class Invariants:
         for name in options.without:
             if (
                 name not in declared.names and not options.run.is_sink
-            ):  # the columns of a sink are known once it has run
+            ):  # the columns of a sink are known only after a run
                 columns = f", or the columns {', '.join(declared.names)}" if declared.names else ""
                 raise BadInput(
                     f"without has {name!r}, which is no invariant{' and no column' if columns else ''}: leave out some "
@@ -91,7 +91,7 @@ class Invariants:
         self.checks = [self.check_of(one) for one in asked if plan.has_function or not one.run.row_by_row]
 
     def check_of(self, variation: Variation) -> JobCheck:
-        """Return the check of a variation against the plain run."""
+        """Return the check that compares a variation with the run with default options."""
         plain = JobOracle(
             run=self.options.run,
             comparing=variation.comparing,
@@ -101,17 +101,17 @@ class Invariants:
         return JobCheck(self.options, plain, variation)
 
     def before_violation(self, broken: str, held: Mapping[str, int]) -> str:
-        """Return the invariants that held before a broken invariant, and those that were not run after it."""
+        """Return the invariants that held before the violation, and the invariants that weren't checked after it."""
         laws = [check.variation.law for check in self.checks]
         left = [law for law in laws[laws.index(broken) + 1 :] if law not in held and law != broken]
         done = "; ".join(f"{law} ({count} histories)" for law, count in held.items()) or "nothing was run"
-        return f"Held before: {done}. Not run after the violation: {'; '.join(left) or 'none'}."
+        return f"Held before: {done}. Not checked after the violation: {'; '.join(left) or 'none'}."
 
     def report(self, histories: int, examples: Sequence[str | Path]) -> JobReport:
         """Replay saved counterexamples, check each variation, and return the report.
 
         Raises:
-            Inconclusive: A coverage goal is unmet, or the check reached its time limit before each invariant had run.
+            Inconclusive: A coverage goal is unmet, or the time limit ended before each invariant had been checked.
         """
         __tracebackhide__ = True
         for check in self.checks:
@@ -150,7 +150,7 @@ class Invariants:
         if unrun:
             raise unfinished(before.judge.name, held, unrun)
         if before.judge.is_sink and before.judge.met.plan.has_function and RowsOneAtATime.of_jobs not in self.without:
-            unsure.append(f"{RowsOneAtATime.of_jobs}: a sink may rely on a key's rows coming once in a batch")
+            unsure.append(f"{RowsOneAtATime.of_jobs}: the sink may depend on receiving all rows of a key in one batch")
         if before.judge.is_sink:
             if left := [name for name in SINK_FAULTS if name not in self.faults]:
                 unsure.append(f"the faults {', '.join(left)}: faults=[…] names those that the sink must withstand")
@@ -168,14 +168,17 @@ class Invariants:
 
 
 def _without_crash(law: str, held: dict[str, int], crashed: Collection[Moment]) -> list[str]:
-    """Return the crashes that a sink didn't undergo; without any crash, remove the law from `held`."""
+    """Return the crashes that didn't reach a sink; if no crash did, remove the law from `held`."""
     if not crashed:
         del held[law]
-        return [f"{law}, and rows after a stop with state: the sink keeps no checkpoint in the folder that it is given"]
+        return [
+            f"{law}, and rows after a stop with state: the sink keeps no checkpoint in the folder that the check "
+            "passes to it"
+        ]
     if not {*OF_SINKS} & {*crashed}:
         return [
-            f"{law} in the middle of a micro-batch's output: the sink writes neither by foreach nor by Spark or in "
-            "several lines of a function for foreachBatch"
+            f"{law} in the middle of a micro-batch's output: the sink uses neither foreach, nor Spark's writers, "
+            "nor several statements in a function for foreachBatch"
         ]
     return []
 
@@ -216,16 +219,20 @@ def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str]
         if fault in REREADS and is_stateful and Cuts.of_jobs not in held:
             return f"{law}: it is checked only after {Cuts.of_jobs}"
     if variation.is_alone and before.why_alone:
-        how = "the rows of all ran as one history" if before.runs_as_one else "each runs in a query of its own"
-        return f"histories of other keys, for {how}: {before.why_alone}"
+        how = (
+            "the rows of all histories ran as one history"
+            if before.runs_as_one
+            else "each history runs in its own query"
+        )
+        return f"histories with other keys, because {how}: {before.why_alone}"
     if variation.is_alone and (shared := shared_identities(before.options.inputs)):
-        return f"{law}: two keys may have events with the same {' and '.join(shared)}, the identity of an event"
+        return f"{law}: events of two keys may have the same identity, {' and '.join(shared)}"
     if variation.run.row_by_row and variation.run.mode == "update":
-        if OrderLaw.of_jobs not in held:  # the order law refuses indistinguishable rows of a batch
+        if OrderLaw.of_jobs not in held:  # the order law doesn't apply to a batch with indistinguishable rows
             return f"{law}: it is checked only after {OrderLaw.of_jobs}"
         if not before.judge.unique_columns or before.judge.without_table:
             return f"{law}: it isn't known which rows update each other; unique=[…] names the columns that tell"
         # The last row of a key in a batch counts, and few operators keep the order.
         if not before.judge.declared.plan.ends_in_function:
-            return f"{law}: an operator behind the function may change the order of a key's rows"
+            return f"{law}: an operator above the function may change the order of a key's rows"
     return ""

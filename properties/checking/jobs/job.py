@@ -1,4 +1,4 @@
-"""A user's own job, described once, with its checks over drawn histories of its columns."""
+"""A user's own job, described once, with methods that check the job over random histories of its inputs."""
 
 from __future__ import annotations
 
@@ -36,46 +36,49 @@ from .reports import JobReport, JudgedMutants
 from .upgrade import check_upgrade
 
 REPLAY_SECONDS = 600
-"""The time limit of a job's own run over the rows of a run in production (s)."""
+"""The time limit (s) for running the job over the rows of a run in production."""
 
 
 @checked
 class Job:
-    """A streaming job, described once: `Job(visits, CLICKS, mode="update").check(expect=…)`.
+    """A user's streaming job, described once, with methods that check it: `Job(visits, CLICKS,
+    mode="update").check(expect=…)`.
 
     Args:
-        job: A function from streaming DataFrames, one for each input, then one for each static table, to the streaming
+        job: A function from streaming DataFrames (one per input) and DataFrames (one per static table) to the streaming
             DataFrame of its result; a `Sink`, which writes the result itself; or a `Script`.
         inputs: The job's inputs, each with its columns.
         how: The run options and the comparison: the attributes below.
 
     Attributes:
         mode: The job's output mode; by default append.
-        trigger: `default`: a batch without data follows each batch in which the watermark moved; `available_now`: it
-            follows only the last batch, so rows are late one batch later.
-        static: Static tables, by name: rows (dicts), or a pandas or arrow table.
+        trigger: `default`: a batch without data follows each batch that moves the watermark; `available_now`: a batch
+            without data follows only the last batch, so rows are late one batch later.
+        static: Static tables by name, each as rows (dicts) or as a pandas or Arrow table.
         settings: Other settings of the Spark session, such as {"spark.sql.session.timeZone": "Europe/Berlin"}.
         timeouts: The durations of the job's timeouts and timers, such as ["30 minutes"], because no plan shows them.
-            For event time, rows are apart by these durations, and by 1 ms less or more. For processing time, each batch
-            runs at the time of the history's clock, and batches are apart by these durations.
-        out_of_order: How far out of order events may be, such as "10 minutes", for oracles without lateness; by default
-            as far as the job's own watermarks allow.
+            Event times in a history then differ by these durations, and by 1 ms less or more. Processing times of
+            batches then differ by these durations: each batch runs at the time of the history's clock.
+        out_of_order: How far out of order events may be, such as "10 minutes", for oracles that ignore lateness; by
+            default as far as the job's own watermarks allow.
         unique: The columns that identify a row of an updated table; by default the columns of the key and the window.
-        without: The result's columns that aren't compared, such as a number from an external system. Columns of the
-            clock and of random values needn't be named.
-        digits: The number of digits in the comparison of floating-point numbers, by default 12; None: exactly, as for
-            all other values.
-        alone: Run each history in its own query, until `seconds` have passed.
-        seconds: The time limit of a query, of all queries of histories that run alone, and of shrinking; by default
+        without: The columns of the result that aren't compared, such as a number from an external system. The check
+            itself leaves out columns with clock times or random values.
+        digits: The number of compared digits of floating-point numbers, by default 12; None: floating-point numbers
+            must be equal, as all other values must.
+        alone: Whether each history runs in its own query, until `seconds` have passed.
+        seconds: The time limit (s) of a query, of all queries of histories that run alone, and of shrinking; by default
             120, and 600 for `replay`.
 
-    The keyword arguments of the methods, for draws and saving:
+    The keyword arguments of the methods, for drawing and saving histories:
 
     - `histories`: the number of histories to draw, by default 300, and 100 for `invariants`. If each history runs in
-      its own query, the check is inconclusive unless half of them run within `seconds`, 15 by default.
+      its own query, at least half of the histories, by default 15, must run within `seconds`; otherwise the check is
+      inconclusive.
     - `seed`: the seed of the draws.
-    - `examples`: histories to run first: the texts or files of counterexamples.
-    - `folder`: the folder of saved counterexamples, which are also replayed first; without it, none is saved.
+    - `examples`: histories to run first, as texts or files of counterexamples.
+    - `folder`: the folder where counterexamples are saved, and replayed by the next check; without a folder, none is
+      saved.
     """
 
     def __init__(self, job: JobOrSink | Script, *inputs: Input, **how: Unpack[Described]) -> None:
@@ -83,24 +86,23 @@ class Job:
 
     @checked
     def check(self, *, expect: Any, mutants: bool = False, **asked: Unpack[Drawing]) -> JobReport:
-        """Check the job over drawn histories against its expected output.
+        """Compare the job's output with the expected output over random histories.
 
         Args:
-            expect: The expected result: a rule of Spark's operators (`session_windows(…)`), a Python function or class,
+            expect: The expected output: a rule of Spark's operators (`session_windows(…)`), a Python function or class,
                 `sql(…)`, `as_batch()`, `other_job(…)` or `reference_of(…)`.
-            mutants: Whether to check mutants of the job too, and to report those that survive.
+            mutants: Whether to check mutants of the job too, and to report surviving mutants.
             asked: `histories`, `seed`, `examples` and `folder`; see `Job`.
 
-        Returns:
-            The report of the check, with the strength of the comparison and the unchecked parts.
+        Returns: The report, with what was compared and what the check didn't cover.
 
         Raises:
-            Violated: The job differs; the message contains the smallest history, the expected rows and the emitted
+            Violated: The job's output differs; the message has the smallest history, the expected rows and the emitted
                 rows.
-            Inconclusive: No history differs alone, but the histories leave coverage goals unmet, or rows of other keys
-                change a result; the message names the goals, or the rows.
-            BadInput: The job, an input or the oracle can't be used; the message names it and the remedy.
-            StreamproofError: The query failed or took too long, or Spark couldn't be started.
+            Inconclusive: No history differs alone, but coverage goals are unmet, or rows of other keys change a result;
+                the message names the goals or the rows.
+            BadInput: The job, an input or the oracle is unusable; the message says why, and what to do.
+            StreamproofError: The query fails or exceeds its time limit, or Spark doesn't start.
         """
         __tracebackhide__ = True
         options, histories = self._options(asked), asked.get("histories")
@@ -116,7 +118,7 @@ class Job:
 
     @checked
     def mutants(self, *, expect: Any, **asked: Unpack[Drawing]) -> JudgedMutants:
-        """Check the job and its mutants, and report the surviving mutants; as `check`."""
+        """Check the job and mutants of the job, and report surviving mutants; parameters and errors as for `check`."""
         __tracebackhide__ = True
         found = self.check(expect=expect, mutants=True, **asked).mutants
         assert found is not None
@@ -128,11 +130,12 @@ class Job:
     ) -> JobReport:
         """Check, without an oracle, that the way the job's query runs doesn't change its output.
 
-        The query is restarted after each batch. It crashes in each micro-batch, with and without data, before its
-        output and between output and commit, so it repeats the batch. A sink also crashes in the middle of its output
-        and within a write by Spark. The number of shuffle partitions changes and, if no row is late, the cuts between
-        batches and the order of rows within a batch. Histories run without other keys' histories. Functions with state,
-        such as a `StatefulProcessor`, get each row of a batch in a separate call.
+        One run restarts the query after each batch. Another run crashes in each micro-batch, with and without data,
+        before its output and between output and commit, so that Spark repeats the batch. A sink's query also crashes in
+        the middle of the output and within a write by Spark. Further runs change the number of shuffle partitions and,
+        if no row is late, the cuts between batches and the order of rows within a batch. A further run has no histories
+        with other keys. Functions with state, such as a `StatefulProcessor`, also receive each row of a batch in a
+        separate call.
 
         Args:
             without: Invariants that don't apply to the job, by their names in the report, such as "rows one at a time";
@@ -142,15 +145,14 @@ class Job:
             asked: `histories`, `seed`, `examples` and `folder`; see `Job`. A counterexample of an invariant also names
                 the invariant and the query's run options.
 
-        Returns:
-            The report of the check: the ways to run the job that didn't change its output.
+        Returns: The report, with the changes to the run that didn't change the job's output.
 
         Raises:
-            Violated: A way to run the query changes the job's output; the message contains the smallest history.
-            Inconclusive: No way changes the output, but the job emits almost nothing, or the histories leave coverage
-                goals unmet.
-            BadInput: The job or an input can't be used.
-            StreamproofError: The query failed or took too long, or Spark couldn't be started.
+            Violated: A change to the run changes the job's output; the message has the smallest history.
+            Inconclusive: No change to the run changes the output, but the job emits almost nothing, or coverage goals
+                are unmet.
+            BadInput: The job or an input is unusable.
+            StreamproofError: The query fails or exceeds its time limit, or Spark doesn't start.
         """
         __tracebackhide__ = True
         laws, columns = invariants_of([*without, *self.how.get("without", ())])
@@ -170,23 +172,23 @@ class Job:
         repartition: int | None = None,
         **asked: Unpack[Drawing],
     ) -> JobReport:
-        """Check that the job continues from its earlier version's checkpoint as if it had run from the start.
+        """Check that the job continues from an earlier version's checkpoint as if it had run from the start.
 
-        The earlier version runs until a batch, and this version continues from its checkpoint. The seed draws three
-        such batches, and each upgrade runs in its own query. The batches after the upgrade are compared with a run of
-        this version from the start, or with `expect`.
+        The earlier version runs until a certain batch, and this version continues from its checkpoint. The seed draws
+        three batches for an upgrade, and each upgrade runs in its own query. The batches after the upgrade are compared
+        with a run of this version from the start, or with `expect`.
 
         Args:
-            from_: The version in production. It gets the same inputs and static tables as this version; if this version
-                reads more, use `lambda clicks, views: old(clicks)`. Of its description, only a different mode and
-                different settings apply.
-            expect: The expected output of this version after the upgrade. None: the output of its run from the start. A
-                function of both outputs, `expect(old, new)`, allows differences: each argument is a list of the rows
-                (dicts) of each batch after the upgrade, from that version's run from the start, and the function
-                returns such a list. Or an oracle, as for `check`.
-            from_pyspark: The PySpark of the earlier version, such as "4.1.4"; by default the installed PySpark. At
-                first use, it is installed into its own environment. Both versions may then be the same job, which must
-                be a function, class or script that another process finds by its module and its name.
+            from_: The earlier version of the job, from production. The earlier version gets the same inputs and static
+                tables as this version; if this version reads more inputs, use `lambda clicks, views: old(clicks)`. Only
+                the mode and the settings of the earlier version's description are used.
+            expect: The expected output of this version after the upgrade. None: the output of this version's run from
+                the start. A function of both versions' outputs, `expect(old, new)`, allows differences: each argument
+                is a list with the rows (dicts) of each batch after the upgrade, from a run from the start. The function
+                returns such a list. Another oracle: as for `check`.
+            from_pyspark: The PySpark version of the earlier version, such as "4.1.4"; by default the installed version.
+                At first use, this PySpark is installed into its own environment. Both versions may be the same job
+                then; the job must be a function, class or script that another process can import by name.
             repartition: The number of partitions for Spark's offline repartition of the state before this version
                 starts, from PySpark 4.2 on; by default no repartition.
             asked: `histories`, `seed`, `examples` and `folder`; see `Job`.
@@ -195,11 +197,12 @@ class Job:
             The report of the check.
 
         Raises:
-            UpgradeRefused: Spark doesn't let this version continue from the checkpoint, or it fails on the state.
-            Violated: This version continues, but emits other rows; the message contains the smallest history.
-            Inconclusive: No history differs alone, but the histories leave coverage goals unmet.
-            BadInput: A version, an input or the oracle can't be used.
-            StreamproofError: A query outside the upgrade failed, a query took too long, or Spark couldn't be started.
+            UpgradeRefused: Spark doesn't let this version continue from the checkpoint, or this version fails on the
+                state.
+            Violated: This version continues, but emits different rows; the message has the smallest history.
+            Inconclusive: No history differs alone, but coverage goals are unmet.
+            BadInput: A version, an input or the oracle is unusable.
+            StreamproofError: A query outside the upgrade fails, a query exceeds its time limit, or Spark doesn't start.
         """
         __tracebackhide__ = True
         if from_.inputs and [*map(id, from_.inputs)] != [*map(id, self.inputs)]:
@@ -220,33 +223,32 @@ class Job:
         reads: Mapping[str, Any] | None = None,
         folder: str | Path | None = None,
     ) -> JobReport:
-        """Judge a run in production: compare the rows that the job's query has written with the expected rows.
+        """Compare the rows that the job's query wrote in production with the expected rows.
 
-        The checkpoint records the rows that each micro-batch has read, and its watermark. The check reads these rows
-        again, and the oracle returns their expected output. The check writes nothing to the checkpoint, the sources or
-        the sink. The query may be running: uncommitted batches are left out.
+        The checkpoint records which rows each micro-batch read, and the watermark of the micro-batch. The check reads
+        these rows again, and the oracle returns the expected output for them. The check writes nothing to the
+        checkpoint, the sources or the sink. The query may still be running: the check ignores uncommitted batches.
 
         Args:
             checkpoint: The folder of the query's checkpoint, on any file system of the Spark session.
             output: The written rows: the folder of Spark's file sink or of a Delta table; or a function from the
-                session to the table as a DataFrame. In modes other than append, the output is the final table.
-            expect: As for `check`. None: the output of the job here over the same batches, which detects a sink that
-                lost or repeated rows, and a run of another version.
-            reads: The reader of each input, by the input's name: the format, such as "json", or a mapping of the format
-                and the reader's options, such as `{"format": "csv", "header": "true"}`. By default, the file names
+                session to the written table as a DataFrame. In output modes other than append, the output is the final
+                table.
+            expect: The expected output, as for `check`. None: the job's own output here over the same batches, which
+                detects a sink that lost or repeated rows, and a run of another version.
+            reads: How to read each input, by the input's name: a format, such as "json", or a mapping of the format and
+                the reader's options, such as `{"format": "csv", "header": "true"}`. By default, the file names
                 determine the format.
-            folder: The folder for the counterexample; without it, none is saved.
+            folder: The folder for a counterexample; without a folder, none is saved.
 
-        Returns:
-            The report of the judged part.
+        Returns: The report of the judged rows.
 
         Raises:
-            Violated: The run has written wrong rows; the message names the first batch and key, and the smallest part
-                of the input that shows the difference.
-            Inconclusive: No row could be judged, or the judged rows are fewer than the rows with differences that can't
-                be judged.
-            BadInput: The checkpoint, a source or the output can't be read, or belongs to another job.
-            StreamproofError: A query failed, or took too long.
+            Violated: The run wrote wrong rows; the message names the first batch and key, and the smallest part of the
+                input that shows the difference.
+            Inconclusive: No row could be judged, or fewer rows were judged than differ without being judged.
+            BadInput: The checkpoint, a source or the output is unreadable, or belongs to another job.
+            StreamproofError: A query fails or exceeds its time limit.
         """
         __tracebackhide__ = True
         run: Described = {"trigger": "available_now", "timeouts": (), "out_of_order": None, "alone": False}
@@ -263,7 +265,8 @@ class Job:
 def check_job(
     job: JobOrSink | Script, *inputs: Input, expect: Any, mutants: bool = False, **given: Unpack[Given]
 ) -> JobReport:
-    """Check a job in one call: `Job(job, *inputs, mode=…).check(expect=expect, histories=…)`.
+    """Compare a job's output with the expected output, in one call: `Job(job, *inputs, mode=…).check(expect=expect,
+    histories=…)`.
 
     Args:
         job: As for `Job`.
@@ -308,8 +311,8 @@ def upgrade(
     """Check an upgrade in one call: `Job(new, *inputs).upgrade(from_=Job(old, mode=…))`.
 
     Args:
-        old: The version in production; as the job of `Job`.
-        new: The version that continues from its checkpoint.
+        old: The earlier version of the job, from production.
+        new: The new version, which continues from the earlier version's checkpoint.
         inputs: As for `Job`.
         expect: As for `Job.upgrade`.
         from_pyspark: As for `Job.upgrade`.
@@ -335,12 +338,13 @@ def replay(
     folder: str | Path | None = None,
     **how: Unpack[Described],
 ) -> JobReport:
-    """Judge a run in production in one call: `Job(job, *inputs, mode=…).replay(checkpoint, output=output)`.
+    """Compare the rows that a run in production wrote with the expected rows, in one call: `Job(job, *inputs,
+    mode=…).replay(checkpoint, output=output)`.
 
     Args:
         checkpoint: As for `Job.replay`.
         job: As for `Job`.
-        inputs: As for `Job`, one for each source of the query.
+        inputs: The job's inputs, as for `Job`, one for each source of the query.
         output: As for `Job.replay`.
         expect: As for `Job.replay`.
         reads: As for `Job.replay`.

@@ -1,7 +1,7 @@
-"""A single check of a job, the base of all job checks: draws histories, runs them, compares, and shrinks.
+"""One check of a job, the base class of all job checks: draws histories, runs them, compares outputs, and shrinks.
 
-The check *conforms* by returning a report. It fails as *violated* on the smallest differing history found, and as
-*inconclusive* if no history differs, but coverage is insufficient.
+A check with the verdict *conforms* returns a report. A check raises *violated* for the smallest differing history
+found, and *inconclusive* if no history differs but coverage goals are unmet.
 """
 
 from __future__ import annotations
@@ -49,51 +49,54 @@ from .smallest import deadline_of_shrinking, plainest, shrunk
 from .verdicts import Inconclusive, Violated
 
 MAX_ALONE_AGAIN = 3
-"""The largest number of histories that run both alone and in a shared query, to detect mutual influence."""
-BESIDE = "It differs when it runs alone, but not together with others."
+"""The largest number of histories that run both in a shared query and alone, to detect histories that influence
+others.
+"""
+BESIDE = "The job differs when the history runs alone, but not in a query with other histories."
 OTHER_KEYS = (
-    "If rows of other keys may change a result, as in a join or an aggregate by another column than the key, name that "
-    "column as the Input's key, or give alone=True. If they may not, it is a bug that no query of one key shows, such "
-    "as a number rounded by other rows"
+    "If rows of other keys may change a result, as in a join or an aggregate by another column than the key, "
+    "name that column as the Input's key, or give alone=True. If they may not, the job has a bug that no query "
+    "over one key shows, such as a number rounded by other rows"
 )
-KEYED = f"{BESIDE} The job computes with the key, which has a prefix there, or is another number."
+KEYED = f"{BESIDE} The job computes with the key, which has a prefix or another number in a shared query."
 NO_ROWS = "the job emits no row for the rows of one history"
-TWO_RUNS = "Two plain runs of it differ too: its result depends on more than its rows."
+TWO_RUNS = "Two runs with default options differ too: the result depends on more than the rows."
 STOPPED = "The search for the fewest rows that make it fail stopped after {:.0f} s, its limit"
 MOST_TOGETHER = 6
-"""The largest number of histories that are combined if each alone shows nothing."""
+"""The largest number of histories that run as one history if none of them differs alone."""
 TRIED_ALONE = 2
-"""The number of histories that are tried alone if the combined rows of all histories differ."""
+"""The number of histories that run alone if the rows of all histories differ as one history."""
 MAX_WITHOUT_CLOCK = 6
-"""The number of histories that run without the check's clock if a filter moves below a watermark of the job."""
+"""The number of histories that run without the check's clock if Spark moves a filter below a watermark of the job."""
 OF_PRODUCTION = (
-    "It differs if its own rows alone move the watermark, as in production, and agrees if the check's clock moves it "
-    "for all rows, as the job is written."
+    "The job differs if only the history's own rows move the watermark, as in production. It agrees if the "
+    "check's clock moves the watermark."
 )
 OTHER_MOMENTS = (
-    "which rows are late, and when rows are emitted, if rows that the filter drops don't move the watermark: what is "
-    "expected knows the end alone; a rule of Spark's, a class, or a function with a clock says more"
+    "which rows are late, and when rows are emitted, if rows that the filter drops don't move the watermark, "
+    "because this oracle expects only the final result; a rule of Spark's operators, a class, or a function "
+    "with a clock expects rows by batch"
 )
 MAX_KEYS_ALONE = 4
 """The number of histories that run alone if a job computes with keys."""
 
 
 class _Again(Exception):
-    """From now on, columns are excluded, so the check restarts."""
+    """Raised to restart the check, because it leaves out more columns from now on."""
 
 
 class JobCheck:
-    """A single check of a job: draws histories, runs them, lets the judge compare, and shrinks a differing history.
+    """One check of a job: draws histories, runs them, compares outputs, and shrinks a differing history.
 
-    Its checks raise `Violated` if the job differs on a history, and `Inconclusive` if coverage is insufficient.
+    The methods raise `Violated` if the job differs on a history, and `Inconclusive` if coverage goals are unmet.
 
     Args:
-        options: The common options of all checks of the job.
+        options: The options that all checks of the job share.
         oracle: The oracle of the expected output.
         variation: The run options of the job's queries.
 
     Raises:
-        BadInput: The job breaks the contract, or the oracle can't compute its expected output.
+        BadInput: The job's result lacks a column, or the oracle can't compute the job's expected output.
     """
 
     def __init__(self, options: CheckOptions, oracle: Oracle, variation: Variation) -> None:
@@ -101,7 +104,7 @@ class JobCheck:
         self.keeps_keys_apart = False
         declared = options.runner.declare(variation.run)
         self.options = options = with_boundary_values(with_identities(options, oracle), declared.plan, oracle)
-        late = oracle.takes_late and variation.comparing != "end"  # a row is late by its own batch's watermark
+        late = oracle.takes_late and variation.comparing != "end"  # a row is late by the watermark of its own batch
         self.why_alone = _why_alone(options, declared)
         keyed = {} if self.why_alone else keyed_tables(options.runner.sources, declared.tables)
         alone, renamed = bool(self.why_alone), declared.plan.renamed
@@ -113,39 +116,41 @@ class JobCheck:
         self.store = JobStore(folder, witness.sources, job=judge.name, oracle=judge.oracle.name, seed=options.seed)
 
     def doing(self, step: str) -> None:
-        """Report the next step."""
+        """Report the name of the next step."""
         law = f", {self.variation.law}" if self.variation.law else ""
         doing(f"{self.judge.name}{law}: {step}")
 
     def judge_of(self, witness: RowsWitness, oracle: Oracle, declared: Declared) -> Judge:
-        """Create the judge that compares the job with the oracle."""
+        """Return the judge that compares the job with the oracle."""
         options = self.options
         return Judge(witness, oracle, declared, options.unique, options.equality, options.without)
 
     def _refuse(self) -> None:
-        """Refuse columns that the result lacks, and a job for which the oracle can't compute the expected output."""
+        """Refuse column names that the result lacks, and a job for which the oracle can't compute the expected
+        output.
+        """
         declared, oracle, name = self.judge.declared, self.judge.oracle, self.judge.name
         known = list(dict.fromkeys([*declared.names, *declared.columns]))  # a sink's columns aren't known yet
         unknown = [column for column in self.options.unique or () if known and column not in known]
         if unknown:
             raise BadInput(
-                f"unique has {unknown[0]!r}, and the result of {name} has the columns {', '.join(known)}: "
-                "name those that tell the rows of the table apart"
+                f"unique has {unknown[0]!r}, and the result of {name} has the columns {', '.join(known)}: name "
+                "the columns that identify a row of the table"
             )
         self.judge.refuse_without(declared.names)
         inexact = sorted(declared.plan.inexact)
         if inexact and self.options.equality.digits is None:
             raise BadInput(
-                f"digits=None compares all digits, and the last of {inexact[0]} in {name} depend on the order in which "
-                "Spark gives it rows: leave digits= out, or give a number of digits"
+                f"digits=None compares all digits, and the last digits of {inexact[0]} in {name} depend on the "
+                "order in which Spark reads the rows: leave digits= out, or give a number of digits"
             )
         derived = self.options.runner.derived_time(declared.plan)
         if derived not in (None, oracle.derived_clock) and not self.draws.closes and oracle.follows_clock:
             raise BadInput(
-                f"{name} has its watermark on {derived!r}, which it makes of other columns, and "
-                f"{oracle.name} goes by the clock of the input's event time: say how the source has it, such as "
-                'Input(…, format="kafka") or time_format="ms", or expect sql(…), as_batch(), another job, or a '
-                "function without a clock"
+                f"{name} has its watermark on {derived!r}, which it computes from other columns, and "
+                f"{oracle.name} uses the event time of the input: declare the time as the source has it, such as "
+                'Input(…, format="kafka") or time_format="ms", or expect sql(…), as_batch(), another job, '
+                "or a function without a clock"
             )
         reason = oracle.refuses(declared.plan, self.variation.run)
         if reason is not None:
@@ -156,15 +161,15 @@ class JobCheck:
 
         Args:
             why: Why.
-            keys_apart: Whether each history has distinct keys when the rows of several run as one history.
+            keys_apart: Whether histories get different keys when their rows run as one history.
         """
         self.judge, self.why_alone, self.keeps_keys_apart = self.judge.each_alone(), why, keys_apart
 
     def replay(self, examples: Sequence[str | Path]) -> None:
-        """Run the examples and the saved counterexamples before anything is drawn.
+        """Run the examples and the saved counterexamples, before histories are drawn.
 
         Raises:
-            BadInput: An example or counterexample can't be read.
+            BadInput: An example or a counterexample is unreadable.
         """
         __tracebackhide__ = True
         histories = saved_histories(examples, self.store.folder, self.judge.witness.sources)
@@ -175,14 +180,14 @@ class JobCheck:
             if variation.law and not self.variation.law:
                 check = "upgrade" if variation.law == UPGRADE.of_jobs else "invariants"
                 raise BadInput(
-                    f"the history {history.name} violates the invariant {variation.law!r} under a run of its own: give "
-                    f"it to {check}(…), as examples=, or remove its variation"
+                    f"the history {history.name} violates the invariant {variation.law!r} with its own run "
+                    f"options: pass it to {check}(…), as examples=, or remove its variation"
                 )
             if variation.law == self.variation.law:
                 replayed.append((history, variation))
         failing: list[tuple[JobHistory, Variation, Judgement]] = []
         for history, variation in replayed:
-            self.doing(f"running {history.name}, which was found before")
+            self.doing(f"running {history.name}, an example or saved counterexample")
             with self.named_failure([history], variation):
                 compared = self.judge.compare_alone(history, variation)
                 if compared.differs and self.leaves_out_columns(history, variation):
@@ -192,11 +197,11 @@ class JobCheck:
         if failing:
             history, variation, compared = min(failing, key=lambda each: size(each[0], self.options.inputs))
             count = f"{len(failing)} of {len(replayed)} histories"
-            head = f"{count} that were found before still differ; no other was drawn."
+            head = f"{count}, saved or given as examples, still differ; no new history was drawn."
             raise self.violation(history, variation, compared, head)
 
     def check(self, count: int) -> JobReport:
-        """Draw histories, run them, and compare: each in its own query if a shared query's rows can't be separated."""
+        """Draw histories, run them in one query or each in its own query, and compare outputs."""
         __tracebackhide__ = True
         while True:
             try:
@@ -214,7 +219,7 @@ class JobCheck:
         """Draw histories, run them, and compare.
 
         Raises:
-            UnreadableKey: A row of a shared query's result can't be assigned to a history.
+            UnreadableKey: A row of a shared query's result belongs to no known history.
         """
         __tracebackhide__ = True
         started = time.monotonic()
@@ -223,7 +228,9 @@ class JobCheck:
         expecting = 0 if self.why_alone else self.check_together(histories, started)
         if not (expecting or self.why_alone) and self.variation.law and self.can_be_one:
             self.run_each_alone(NO_ROWS)
-        if self.why_alone:  # each runs alone from the start, or because of the shared query's result
+        if (
+            self.why_alone
+        ):  # each history runs alone from the start, or because a row of the shared result belongs to no known history
             histories, expecting = self.check_alone(histories, started)
         if self.depends_on_others:
             raise Inconclusive(f"inconclusive: {self.judge.name}: {self.why_alone}. {OTHER_KEYS}", job=self.judge.name)
@@ -232,12 +239,12 @@ class JobCheck:
         missing = unmet_goals(self.judge, self.draws, self.variation, histories, expecting, least)
         if missing:
             count = len(histories)
-            more = "values for which the job emits something"
+            more = "values for which the job emits rows"
             is_slow = self.why_alone and not self.runs_as_one
             if expecting:
                 by = f"seconds={4 * self.variation.run.seconds:g} (--seconds)" if is_slow else f"histories={4 * count}"
                 more = f"more, such as {by}"
-            alone = f" Each history ran in a query of its own: {self.why_alone}." if is_slow else ""
+            alone = f" Each history ran in its own query: {self.why_alone}." if is_slow else ""
             raise inconclusive(
                 self.judge.name,
                 self.judge.oracle.name,
@@ -263,12 +270,12 @@ class JobCheck:
         )
 
     def check_together(self, histories: Sequence[JobHistory], started: float) -> int:
-        """Run histories in one query, and count the histories with expected rows.
+        """Run histories in one query, compare outputs, and count the histories with expected rows.
 
-        If a history differs only in the shared query, each history must run alone afterwards.
+        If a history differs only in the shared query, every history must run alone afterwards.
 
         Raises:
-            UnreadableKey: A row of the result can't be assigned to a history.
+            UnreadableKey: A row of the result belongs to no known history.
         """
         __tracebackhide__ = True
         self.doing(f"running {len(histories)} histories in one query")
@@ -279,35 +286,38 @@ class JobCheck:
             history, compared = min(failing, key=lambda pair: size(pair[0], self.options.inputs))
             differ = f"{len(failing)} of {len(histories)} histories differ"
             self.raise_smallest(history, compared, self.variation, head=f"{differ}.", started=started)
-            if self.variation.law and self.can_be_one:  # a batch may fail only with many rows, independent of keys
+            if (
+                self.variation.law and self.can_be_one
+            ):  # a batch may fail only because of many rows, whatever their keys
                 together = self.as_one([one for one, _ in failing][:MOST_TOGETHER])
                 self.raise_smallest(together, compared, self.variation, head=f"{differ}.", started=started)
             if self.variation.run.fault:
                 raise self.violation(history, self.variation, compared, f"{differ} in one query, and none alone.")
             why = (
-                f"{differ} in one query, such as one that {_in_words(compared.difference)}; alone in its query it "
-                "agrees. So a history's result depends on the others, though no two share a key"
+                f"{differ} in one query, for example a history that {_in_words(compared.difference)}; in its own "
+                "query this history agrees. So a history's result depends on other histories, although no two "
+                "histories share a key"
             )
             self.depends_on_others = not self.variation.law and not self.judge.computed_keys
             self.run_each_alone(why)
             seconds = self.variation.run.seconds
             self.doing(f"running each history alone for {seconds:g} s, because {self.why_alone}")
-        elif not self.variation.law:  # an invariant itself tests the influence of other histories
+        elif not self.variation.law:  # this invariant itself tests whether histories influence each other
             self.check_beside(histories, comparisons, started)
         return sum(compared.expects_rows for compared in comparisons)
 
     @property
     def can_be_one(self) -> bool:
-        """Return whether the rows of several histories form a valid history: no change log, no copies of events."""
+        """Return whether several histories' rows form one valid history: neither a change log nor copies of events."""
         return not any(given.source.is_change_log or given.identity for given in self.options.inputs)
 
     @property
     def runs_as_one(self) -> bool:
-        """Return whether the rows of all histories run as one history: for an invariant without separate histories."""
+        """Return whether all rows run as one history, because an invariant doesn't apply to separate histories."""
         return bool(self.variation.law and self.why_alone) and not self.options.alone and self.can_be_one
 
     def as_one(self, histories: Sequence[JobHistory]) -> JobHistory:
-        """Return the rows of histories with the same clock schedule as one history."""
+        """Return the rows of histories with one clock schedule as a single history."""
         if self.keeps_keys_apart and len(histories) > 1:
             histories = with_own_keys(histories, self.judge.witness.sources)
         each = zip(*(history.batches for history in histories), strict=True)
@@ -315,9 +325,10 @@ class JobCheck:
         return replace(whole, unreadable=tuple(one for history in histories for one in history.unreadable))
 
     def check_beside(self, histories: Sequence[JobHistory], comparisons: Sequence[Judgement], started: float) -> None:
-        """Run the largest history alone too; for a job that computes with keys, several with most of the keys.
+        """Run the largest history alone too; for a job that computes with keys, run several histories with most of the
+        keys.
 
-        In a shared query, a key gets a prefix, or another number, which may affect such a job.
+        A shared query adds a prefix to keys or changes numeric keys, which may change the result of such a job.
         """
         __tracebackhide__ = True
         computes = bool(self.judge.computed_keys or self.judge.keys_in_functions)
@@ -325,7 +336,9 @@ class JobCheck:
         for done, number in enumerate(numbers):
             self.doing(f"running history {done + 1} of {len(numbers)} alone, too")
             if self.judge.beside(histories[number], comparisons[number].expected, self.variation).differs:
-                self.run_each_alone("another result is expected of a history alone than beside others")
+                self.run_each_alone(
+                    "the oracle expects another result of a history alone than in a query with other histories"
+                )
                 compared = self.judge.compare_alone(histories[number], self.variation)
                 if compared.differs:
                     head = KEYED if computes else BESIDE
@@ -333,7 +346,7 @@ class JobCheck:
                 return
 
     def _most_keys(self, histories: Sequence[JobHistory]) -> list[int]:
-        """Return the indexes of a few histories that together contain many keys, those with more rows first."""
+        """Return the indexes of a few histories that together contain most keys, histories with more rows first."""
         sources = {source.name: source for source in self.judge.witness.sources}
         keys = [{repr(sources[name].key_of(row)) for name, row in history.arrivals} for history in histories]
         left, chosen = _fullest(histories, len(histories)), []
@@ -346,7 +359,7 @@ class JobCheck:
         return chosen
 
     def check_alone(self, histories: Sequence[JobHistory], started: float) -> tuple[list[JobHistory], int]:
-        """Run each history in its own query until `seconds` have passed, or the rows of all as one history.
+        """Run each history in its own query until `seconds` have passed, or run all histories' rows as one history.
 
         Returns:
             The executed histories, and the number of those with expected rows.
@@ -357,7 +370,7 @@ class JobCheck:
         return self.check_each(histories, started)
 
     def check_as_one(self, histories: Sequence[JobHistory], started: float) -> int:
-        """Run the rows of histories as one history, and count the expected rows, at most one for each history."""
+        """Run the rows of histories as one history, and count expected rows, at most one for each history."""
         __tracebackhide__ = True
         self.doing(f"running the rows of {len(histories)} histories as one history")
         whole = self.as_one(histories)
@@ -367,13 +380,13 @@ class JobCheck:
             if self.leaves_out_columns(whole, self.variation):
                 raise _Again
             fewer = self.fewer_that_differ(histories, deadline_of_shrinking(started, self.variation.run.seconds))
-            head = f"The rows of {len(histories)} histories differ as one history."
+            head = f"The rows of {len(histories)} histories, run as one history, differ."
             self.raise_smallest(self.as_one(fewer), compared, self.variation, head=head, started=started)
         rows = sum(map(len, compared.expected.rows))
         return len(histories) if rows and self.judge.met.stateful else min(rows, len(histories))
 
     def fewer_that_differ(self, histories: Sequence[JobHistory], deadline: Deadline) -> Sequence[JobHistory]:
-        """Return a few of the histories that differ when combined, if possible a single history."""
+        """Return as few histories as possible whose rows differ as one history."""
 
         def differ(some: Sequence[JobHistory]) -> bool:
             return not deadline.is_over() and self.judge.compare_alone(self.as_one(some), self.variation).differs
@@ -389,7 +402,7 @@ class JobCheck:
         return histories
 
     def check_each(self, histories: Sequence[JobHistory], started: float) -> tuple[list[JobHistory], int]:
-        """Run each history in its own query, until `seconds` have passed; as `check_alone`."""
+        """Run each history in its own query until `seconds` have passed; returns as `check_alone`."""
         __tracebackhide__ = True
         until = time.monotonic() + min(self.variation.run.seconds, seconds_left())
         done: list[JobHistory] = []
@@ -398,7 +411,7 @@ class JobCheck:
             if done and time.monotonic() > until:
                 break
             variation = self.variation if self.variation.share is None else self.variation.share(len(done))
-            self.doing(f"running history {len(done) + 1} of {len(histories)} in a query of its own")
+            self.doing(f"running history {len(done) + 1} of {len(histories)} in its own query")
             with self.named_failure([history], variation):
                 compared = self.judge.compare_alone(history, variation)
             if compared.differs:
@@ -409,13 +422,12 @@ class JobCheck:
         return done, expecting
 
     def check_without_clock(self, histories: Sequence[JobHistory], started: float) -> list[str]:
-        """If Spark moves a filter below a watermark, run the largest histories alone without the check's clock.
+        """Run the largest histories alone without the check's clock, if Spark moves a filter below a watermark.
 
-        In production, the query runs like this: rows that the filter drops don't move the watermark, but the clock's
-        rows would.
+        The query runs like this in production: rows that the filter drops don't move the watermark, but rows of the
+        clock would.
 
-        Returns:
-            The description of these runs, in a sentence without its full stop; empty if no filter is moved.
+        Returns: A sentence about these runs, without its full stop; an empty text if Spark moves no filter.
         """
         __tracebackhide__ = True
         if FILTERED_WATERMARK.name not in self.judge.divergences or self.variation.law:
@@ -436,7 +448,9 @@ class JobCheck:
         return [f"{len(numbers)} histories also ran without the check's clock, and agree"]
 
     def check_others(self, count: int) -> int:
-        """Run the histories with the most rows alone, compare them with their shared outcome, and count them."""
+        """Run the largest histories alone, compare their output with the output of the shared query, and count the
+        histories.
+        """
         __tracebackhide__ = True
         histories = self.draws.draw(count)
         self.doing(f"running the {MAX_ALONE_AGAIN} largest of {count} histories alone")
@@ -450,7 +464,7 @@ class JobCheck:
     def raise_smallest(
         self, history: JobHistory, compared: Judgement, variation: Variation, *, head: str, started: float
     ) -> None:
-        """Save a differing history, and shrink it; return only if the smallest history agrees alone."""
+        """Save a differing history, and shrink it; return only if the smallest history doesn't differ alone."""
         __tracebackhide__ = True
         if self.leaves_out_columns(history, variation):
             raise _Again
@@ -467,16 +481,18 @@ class JobCheck:
     def found_otherwise(
         self, history: JobHistory, compared: Judgement, shrunk: Judgement, variation: Variation
     ) -> Counterexample[JobHistory] | None:
-        """Return the counterexample before shrinking, if it also differs alone, but in another way."""
+        """Return the counterexample before shrinking, if it also differs alone, but with other rows."""
         for _ in range(2):
             found, smallest = compared.difference, shrunk.difference
             if found is None or smallest is None or is_alike(found, smallest):
                 return None
-            compared = self.judge.compare_alone(history, variation)  # the first comparison was in a shared query
+            compared = self.judge.compare_alone(
+                history, variation
+            )  # the first comparison used the shared query's output
         return self.counterexample(history, variation, compared)
 
     def leaves_out_columns(self, history: JobHistory, variation: Variation) -> bool:
-        """Return whether two plain runs of a history have shown columns that vary between runs; exclude them."""
+        """Leave out columns that differ between two equal runs of a history; return whether there are such columns."""
         if not self.judge.oracle.runs_job:
             return False
         found = self.judge.other_in_each_run(history, variation)
@@ -496,16 +512,17 @@ class JobCheck:
         deadline: Deadline | None = None,
         as_found: Counterexample[JobHistory] | None = None,
     ) -> Violated:
-        """Save a history, and return its failure.
+        """Save a differing history, and return the failure.
 
         Args:
             history: The history.
-            variation: The run options of its query.
+            variation: The run options of the history's query.
             compared: The judge's comparison of the history.
-            head: The number of histories on which the job differs, in words.
-            unshrunk: The folder of the history before shrinking; it is removed, unless `as_found` is given.
-            deadline: The deadline of shrinking; None: no shrinking.
-            as_found: The counterexample before shrinking, if it differs in another way.
+            head: The number of differing histories, as text.
+            unshrunk: The folder of the history before shrinking; the method removes the folder, unless `as_found` is
+                given.
+            deadline: The deadline of shrinking; None: don't shrink.
+            as_found: The counterexample before shrinking, if it differs with other rows.
         """
         head = " ".join(filter(None, (head, variation.remedy, self.two_runs)))
         if compared.output.died_at and any(at.moment in OF_SINKS for at in variation.run.crash_in):
@@ -516,12 +533,14 @@ class JobCheck:
         head = " ".join([head, *(f"{one}." for one in sentences(causes))])
         counterexample = self.counterexample(history, variation, compared)
         if deadline is not None and deadline.has_stopped:
-            head = f"{head} Shrinking stopped by its limit of time: a smaller history may differ, too."
+            head = f"{head} Shrinking reached its time limit: a smaller history may differ, too."
         message, path = self.store.violation(counterexample, head, unshrunk, as_found)
         return Violated(message, counterexample, path=path, as_found=as_found)
 
     def may_cause(self, divergence: str, history: JobHistory, variation: Variation) -> bool:
-        """Return whether Spark's optimizer may explain a difference: without the divergent rules, both agree."""
+        """Return whether Spark's optimizer may explain a difference: the job agrees if the known divergent rules are
+        excluded.
+        """
         settings = variation.run.settings
         excluded = divergence_named(divergence).excluded
         if not excluded or EXCLUDED_RULES in settings:
@@ -536,7 +555,7 @@ class JobCheck:
     def counterexample(
         self, history: JobHistory, variation: Variation, compared: Judgement
     ) -> Counterexample[JobHistory]:
-        """Return the counterexample of a history, from the judge's comparison."""
+        """Return the counterexample for a history, from the judge's comparison."""
         judge, run = self.judge, variation.run
         return counterexample_of(
             job=self.judge.name,
@@ -556,7 +575,7 @@ class JobCheck:
 
     @contextlib.contextmanager
     def named_failure(self, histories: Sequence[JobHistory], variation: Variation) -> Iterator[None]:
-        """If a query over histories fails within the block, raise `QueryFailed` with the rows that make it fail."""
+        """If a query over histories fails in the block, raise `QueryFailed` with the rows that make the query fail."""
         started = time.monotonic()
         try:
             yield
@@ -566,8 +585,8 @@ class JobCheck:
 
             def fails(some: Sequence[JobHistory]) -> bool:
                 nonlocal last
-                self.doing(f"searching the rows that make its query fail: trying {len(some)} histories")
-                seconds = max(deadline.at - time.monotonic(), 1)  # a hanging query must not take `seconds` again
+                self.doing(f"searching for the rows that make its query fail: trying {len(some)} histories")
+                seconds = max(deadline.at - time.monotonic(), 1)  # a hanging query must not use up `seconds` again
                 some = [self.as_one(some)] if self.runs_as_one else some
                 try:
                     self.judge.compare(some, replace(variation, run=replace(variation.run, seconds=seconds)))
@@ -580,7 +599,7 @@ class JobCheck:
 
             failing = failing_history(histories, fails, deadline)
             stopped = STOPPED.format(deadline.seconds) if deadline.has_stopped else ""
-            # The first failure may name a value of another history than the displayed history.
+            # The first failure may name a value of another history than the message shows.
             raise self.failure(failed if failing is None else last, failing, variation, stopped) from None
 
     def failure(
@@ -589,28 +608,28 @@ class JobCheck:
         """Return the error for a query that failed.
 
         Args:
-            failed: The reason of the failure.
-            failing: The saved history that causes the failure; None: any history does.
-            variation: The run options.
-            stopped: A sentence about the early end of the search for that history; empty: the search was complete.
+            failed: The reason why the query failed.
+            failing: The saved history that makes the query fail; None: every history makes it fail.
+            variation: The run options of the query.
+            stopped: A sentence about a search for the history that ended early; empty if the search was complete.
         """
         why = f"{self.judge.name}: {failed.message}"
         if failing is None:
             why = why.rstrip(".")
-            return QueryFailed(f"{why}. {stopped}" if stopped else f"{why}, whatever arrives")
+            return QueryFailed(f"{why}. {stopped}" if stopped else f"{why}, whatever rows arrive")
         why = f"{why.rstrip('.')}. {stopped}" if stopped else why
         return QueryFailed(self.store.failure(replace(failing, variation=variation.saved), variation.run, why))
 
 
 def _why_alone(options: CheckOptions, declared: Declared) -> str:
-    """Return the reason why each history runs in its own query; an empty text if they share a query.
+    """Return the reason why each history runs in its own query; return an empty text if histories share a query.
 
     Args:
         options: The options of the check.
-        declared: The facts of the job's declaration.
+        declared: The facts that the job's declaration shows.
     """
     if declared.watermarks.without_clock:
-        return "a watermark of the job is on a column within another one"
+        return "a watermark of the job is on a field of a struct column"
     if options.alone:
         return "alone=True"
     why = why_alone(options.inputs) or why_unkeyed(options.runner.sources, declared.tables) or ""
@@ -618,7 +637,9 @@ def _why_alone(options: CheckOptions, declared: Declared) -> str:
 
 
 def _delays_us(declared: Declared, sources: Sequence[Source]) -> Mapping[str, int] | None:
-    """Return the watermark delay of each input; None: some inputs have none, or the delays can't be assigned."""
+    """Return the watermark delay of each input; None: some inputs have no watermark, or the plan doesn't show which
+    delay belongs to which input.
+    """
     delays_us = declared.plan.delays_us
     if declared.watermarks.count != len(sources):
         return None
@@ -633,7 +654,7 @@ def _fullest(histories: Sequence[JobHistory], count: int) -> list[int]:
 
 
 def _in_words(difference: Difference | None) -> str:
-    """Return a difference in a few words."""
+    """Return a difference as a few words."""
     assert difference is not None
     where = "at the end" if difference.when is None else f"in batch {difference.when}"
     rows = [shown_row(side[0]) if side else "no such row" for side in (difference.expected, difference.actual)]

@@ -1,4 +1,4 @@
-"""Mutants of a user's job, checked like the job: a mutant that conforms is a bug that the check would not detect."""
+"""Mutants of a user's job, checked like the job: a mutant that conforms is a bug that the check doesn't detect."""
 
 from __future__ import annotations
 
@@ -40,41 +40,49 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 MAX_SECONDS = 30.0
-"""The time limit of a mutant's query (s), because it may never end."""
+"""The time limit of a mutant's query (s), because a mutant's query may never end."""
 AT_ONCE = 2
-"""The number of concurrent checks of mutants."""
+"""The number of mutants that are checked concurrently."""
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""Settings that disable Spark's code generation, because a mutant's query runs once: 20% less time."""
+"""Settings that disable Spark's code generation, which saves 20% of the time, because a mutant's query runs only
+once.
+"""
 ADVICE: Mapping[str, str] = {
-    "duration": 'out_of_order="…" says how late rows may be; a rule, such as session_windows(…), says which are late',
+    "duration": (
+        'out_of_order="…" says how late rows may be; a rule, such as session_windows(…), expects which late rows '
+        "are dropped"
+    ),
     "join": "list keys that only one input has, Input(…, keys=[…])",
-    "number": "list values around it, Input(…, {values})",
+    "number": "list values around the constant, Input(…, {values})",
     "comparison": "list values that are equal, Input(…, {values})",
     "value": "list the value, Input(…, {values})",
     "null": "let the column be null: declare it without NOT NULL, or list None among its values or the keys, keys=[…]",
-    "column": "list values by which the columns differ, Input(…, {values})",
-    "aggregate": "list values by which the aggregates differ, Input(…, {values})",
-    "step": "list values that the step leaves out, Input(…, {values})",
+    "column": "list values that differ between the columns, Input(…, {values})",
+    "aggregate": "list values for which the aggregates differ, Input(…, {values})",
+    "step": "list values that the removed step changes, Input(…, {values})",
 }
-"""The advice for a mutant without a difference, by the kind of the change; `{values}` lists a column's values."""
-OTHERWISE = "more histories, or values and timeouts that reach it"
+"""The advice for a mutant without a difference, by the kind of the mutation; `{values}` lists values of a column."""
+OTHERWISE = "more histories, or values and timeouts that reach the changed code"
 TOO_WEAK = "its rows differ, but the oracle accepts them: expect more columns, or a rule, a class or sql(…)"
-ALIKE = "its rows differ, and so do those of the compared batch: expect a rule, a class or sql(…)"
-NO_COLUMN = "its result lacks a column, but the oracle accepts that: expect sql(…), a class or a function"
+ALIKE = (
+    "its rows differ, and so do the rows of the batch query that they are compared with: expect a rule, a class or "
+    "sql(…)"
+)
+NO_COLUMN = "its result lacks a column, but the oracle accepts this: expect sql(…), a class or a function"
 _LOG = logging.getLogger("streamproof")
 
 
 class _Killed(Exception):
-    """A mutant differs from the expected output."""
+    """Raised when a mutant differs from the expected output."""
 
 
 @dataclass
 class _Memory:
-    """The results computed once for all mutants with the same histories.
+    """Results that mutants with the same histories share.
 
     Attributes:
-        expected: The expected outcomes of histories, by their names and the inputs of their draws.
-        lock: Held during a computation for several mutants.
+        expected: The expected outcomes of histories, by their names and the inputs that they were drawn from.
+        lock: The lock during a computation for several mutants.
     """
 
     expected: dict[Any, list[Expected]] = field(default_factory=dict)
@@ -83,11 +91,11 @@ class _Memory:
 
 @dataclass
 class _MutantJudge(Judge):
-    """A judge that caches expected outcomes, unless the mutant itself computes them.
+    """A judge that reuses expected outcomes of other mutants, unless the oracle runs the mutant itself.
 
     Attributes:
-        memory: The cached results.
-        drawn_for: The inputs of its histories' draws.
+        memory: The results of other mutants.
+        drawn_for: The inputs that the histories were drawn from.
     """
 
     memory: _Memory = field(default_factory=_Memory)
@@ -105,15 +113,14 @@ class _MutantJudge(Judge):
 
 
 class _MutantCheck(JobCheck):
-    """A check that ends at the first difference, without shrinking or saving.
+    """A check that ends at the first difference, and neither shrinks nor saves histories.
 
     Args:
-        memory: The cached results of other mutants.
+        memory: The results of other mutants.
         given: The arguments of `JobCheck`.
 
     Attributes:
-        ran: The histories of a shared query, with their emitted rows, and the query's output; None: no shared query
-            ran.
+        ran: The histories of a shared query with their emitted rows, and the query's output; None: no shared query ran.
     """
 
     def __init__(self, memory: _Memory, *given: Any) -> None:
@@ -125,17 +132,19 @@ class _MutantCheck(JobCheck):
         self.judge.drawn_for = draws.takes_late, draws.closes, draws.out_of_order_us, *draws.distances_us
 
     def judge_of(self, witness: RowsWitness, oracle: Oracle, declared: Declared) -> Judge:
-        """Create the judge that compares the job with the oracle."""
+        """Return the judge that compares the job with the oracle."""
         options = self.options
         given = options.unique, options.equality, options.without
         return _MutantJudge(witness, oracle, declared, *given, memory=self.memory)
 
     def check_together(self, histories: Sequence[JobHistory], started: float) -> int:
-        """Run histories in one query, and keep its output; run some alone too if the job computes with keys."""
+        """Run histories in one query, and keep the query's output; run some histories alone if the job computes with
+        keys.
+        """
         emitted, outputs = self.judge.emitted(histories, self.variation)
         try:
             comparisons = self.judge.compared(histories, emitted, outputs, self.variation)
-        except BadInput as refused:  # the query has run, and its rows can't equal the expected rows
+        except BadInput as refused:  # the query ran, but its rows can't equal the expected rows
             raise _Killed(refused.message) from None
         if differing := sum(compared.differs for compared in comparisons):
             raise _Killed(f"{differing} of {len(histories)} histories differ")
@@ -145,11 +154,11 @@ class _MutantCheck(JobCheck):
         return sum(compared.expects_rows for compared in comparisons)
 
     def is_as(self, original: JobOracle, histories: int) -> bool:
-        """Return whether the conforming mutant emits the same rows as the original job.
+        """Return whether a conforming mutant emits the same rows as the original job.
 
         Raises:
-            Inconclusive: The coverage of the histories is insufficient.
-            StreamproofError: A query failed.
+            Inconclusive: Coverage goals are unmet.
+            StreamproofError: A query fails.
         """
         if self.ran is None or self.why_alone:
             try:
@@ -165,7 +174,7 @@ class _MutantCheck(JobCheck):
     def raise_smallest(
         self, history: JobHistory, compared: Judgement, variation: Variation, *, head: str, started: float
     ) -> NoReturn:
-        """End the check."""
+        """End the check, because the mutant differs."""
         raise _Killed(head)
 
     @contextlib.contextmanager
@@ -175,18 +184,18 @@ class _MutantCheck(JobCheck):
 
 
 class _ComparedWithOriginal(_MutantCheck):
-    """A check against the original job, only in the shared query."""
+    """A check that compares a mutant with the original job, only in the shared query."""
 
     def check_beside(self, histories: Sequence[JobHistory], comparisons: Sequence[Judgement], started: float) -> None:
-        """Run only the shared query."""
+        """Run no history alone."""
 
 
 def check_mutants(options: CheckOptions, expect: Any, histories: int) -> JudgedMutants:
-    """Check the mutants of a job on drawn histories, like the job itself.
+    """Check the mutants of a job like the job itself.
 
     Args:
         options: The options of the job's check.
-        expect: The oracle, as for the job.
+        expect: The oracle of the job's check.
         histories: The number of histories.
 
     Raises:
@@ -205,7 +214,7 @@ def check_mutants(options: CheckOptions, expect: Any, histories: int) -> JudgedM
     mutants = source.mutants(options.runner.sources, options.runner.static, returns_rows)
     why = ""
     with no_log_of_refusals():
-        # Concurrent sessions and one partition rarely change a result; if they do, the check runs as in the test.
+        # Concurrent sessions and one partition rarely change a result; if they do, this check runs like the job's own.
         for at_once, run in ((_at_once(options, source), _quick(plain)), (1, options.run)):
             checking = _Checking(plain, expect, histories, run, JobOracle(job, plain={}))
             with _in_sessions(at_once) as do:
@@ -218,15 +227,15 @@ def check_mutants(options: CheckOptions, expect: Any, histories: int) -> JudgedM
                     break
         else:
             raise BadInput(
-                f"{location(function)} can't be mutated: its source, run again as it is, gives another job: {why}"
+                f"{location(function)} can't be mutated: its unchanged source, run again, gives another job: {why}"
             )
     return JudgedMutants(plain.judge.name, plain.judge.oracle.name, judged, time.monotonic() - started)
 
 
 def _at_once(options: CheckOptions, source: JobSource) -> int:
-    """Return the number of concurrent checks of mutants, because a query waits as long as it computes.
+    """Return how many mutants to check concurrently; several, because a query waits as long as it computes.
 
-    Threads use separate sessions, don't isolate patches of Spark or Connect, and can't end an endless loop.
+    One, if threads can't isolate the job: because of patches of Spark, Spark Connect, or an endless loop.
     """
     is_plain = not (isinstance(options.runner.job, (Sink, Script)) or options.run.processing_time)
     return AT_ONCE if is_plain and is_own_session() and not connect.is_asked() and not source.has_loops else 1
@@ -234,7 +243,7 @@ def _at_once(options: CheckOptions, source: JobSource) -> int:
 
 @contextlib.contextmanager
 def _in_sessions(count: int) -> Iterator[Callable[[Callable[[Any], Found], Sequence[Any]], Iterator[Found]]]:
-    """Yield a function that calls another function with each of several arguments, in concurrent Spark sessions."""
+    """Yield a function that calls another function with several arguments, in concurrent Spark sessions."""
     if count == 1:
         yield map
         return
@@ -247,7 +256,7 @@ def _in_sessions(count: int) -> Iterator[Callable[[Callable[[Any], Found], Seque
 
 
 def _quick(plain: JobCheck) -> RunOptions:
-    """Return the run options of mutants' queries: a single partition, and no code generation."""
+    """Return the run options of a mutant's query: one partition, and no code generation."""
     run = plain.options.run
     return replace(run, partitions=run.partitions or 1, settings={**INTERPRETED, **run.settings})
 
@@ -261,8 +270,8 @@ class _Checking:
         expect: The oracle.
         histories: The number of histories.
         run: The run options of the queries.
-        original: The output of the original job.
-        memory: The results computed once for several mutants.
+        original: The original job's output.
+        memory: The results that several mutants share.
     """
 
     plain: JobCheck
@@ -273,7 +282,7 @@ class _Checking:
     memory: _Memory = field(default_factory=_Memory)
 
     def fate(self, mutant: Mutant) -> tuple[Fate, str]:
-        """Check a mutant; return its fate, and the reason or an advice."""
+        """Check a mutant; return the fate, and the reason or the advice."""
         doing(f"checking the mutant {mutant}")
         check, fate, why = self.checked(mutant.make)
         if check is None:
@@ -286,7 +295,7 @@ class _Checking:
             _LOG.info("%s: %s", mutant, error)
             is_alike = True
         except StreamproofError as error:
-            return "no difference", f"it couldn't be compared with the job as it is: {error.message}"
+            return "no difference", f"it couldn't be compared with the original job: {error.message}"
         if is_alike:
             hint = values_hint(self.plain.options.inputs, f"{mutant.before} {mutant.after}")
             return "no difference", ADVICE.get(mutant.kind, OTHERWISE).replace("{values}", hint)
@@ -296,7 +305,7 @@ class _Checking:
         return "survived", ADVICE["duration"] if mutant.kind == "duration" else TOO_WEAK
 
     def checked(self, make: Callable[[], Any]) -> tuple[_MutantCheck | None, Fate, str]:
-        """Check the job from a changed source; return the check, or None, the mutant's fate and the reason."""
+        """Check the job from a changed source; return the check, or None with the mutant's fate and the reason."""
         options, job = self.plain.options, self.plain.options.runner.job
         try:
             function = make()

@@ -1,4 +1,4 @@
-"""The check of a run in production: the rows that a streaming query has written, against the expected rows."""
+"""The check of a run in production: compares the rows that a streaming query wrote with the expected rows."""
 
 from __future__ import annotations
 
@@ -30,10 +30,13 @@ AS_RUN_HERE = "the job run here over the same batches"
 def replay_run(
     options: CheckOptions, job: JobOrSink | Script, checkpoint: str, output: Any, expect: Any, reads: Mapping[str, Any]
 ) -> JobReport:
-    """Judge a run in production; as `Job.replay`."""
+    """Compare the rows that a run in production wrote with the expected rows; arguments as for `Job.replay`."""
     __tracebackhide__ = True
     if isinstance(options.runner.job, Sink):
-        raise BadInput("the job is a Sink, or a script with read=: give it without, and what it wrote as output=")
+        raise BadInput(
+            "the job is a Sink, or a script with read=: give the job without them, and the rows that it wrote as "
+            "output="
+        )
     if not (isinstance(output, (str, Path)) or callable(output)):
         raise BadInput(f"output is {short(output)}: give a folder, or a function from the session to the table")
     target = output if callable(output) else str(output)
@@ -44,11 +47,11 @@ def replay_run(
 
 
 def _judged(judging: Judging) -> JobReport:
-    """Compare, and return the report."""
+    """Compare the written rows with the expected rows, and return the report."""
     __tracebackhide__ = True
     run, name = judging.run, judging.judge.name
     if not any(run.history.batches):
-        raise Inconclusive(f"inconclusive: the run of {name} has read no row", job=name)
+        raise Inconclusive(f"inconclusive: the run of {name} read no rows", job=name)
     doing(f"{name}: judging {len(run.written.rows)} rows")
     with noting(judging.judge):
         (expected,) = judging.expected([judging.given(run.history)])
@@ -59,10 +62,10 @@ def _judged(judging: Judging) -> JobReport:
 
 
 def _readings(reads: Mapping[str, Any], options: CheckOptions) -> dict[str, Reading]:
-    """Return the reader of each input.
+    """Return how to read each input.
 
     Raises:
-        BadInput: An input is unknown, or its reader isn't a format.
+        BadInput: An input is unknown, or its format is invalid.
     """
     names = [given.name for given in options.inputs]
     found = {}
@@ -72,7 +75,8 @@ def _readings(reads: Mapping[str, Any], options: CheckOptions) -> dict[str, Read
         as_mapping = {"format": said} if isinstance(said, str) else said
         if not isinstance(as_mapping, Mapping) or not all(isinstance(one, str) for one in as_mapping.values()):
             raise BadInput(
-                f'reads has {short(said)} for {name!r}: give a format, such as "json", or a mapping of it and options'
+                f'reads has {short(said)} for {name!r}: give a format, such as "json", or a mapping of the '
+                "format and options"
             )
         others = {option: value for option, value in as_mapping.items() if option != "format"}
         found[name] = Reading(as_mapping.get("format"), others)

@@ -1,4 +1,4 @@
-"""The reports of checks of a job that found no difference."""
+"""The reports of job checks that found no difference."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ Fate: TypeAlias = Literal["killed", "survived", "no difference", "doesn't run"]
 
 @dataclass(frozen=True)
 class JudgedMutant:
-    """A mutant and its fate.
+    """A mutant of a job, and its fate.
 
     Attributes:
-        mutant: The mutant's line and change, in words.
-        fate: `killed`; `survived`: its rows differ from the job's, but the check accepts them; `no difference`: no
-            history shows a difference; `doesn't run`: Spark or Python refuses it, so any test would detect it.
-        why: The reason of the kill or refusal, or the advice to detect the mutant.
+        mutant: The mutant's line and change, as text.
+        fate: `killed`; `survived`: the mutant's rows differ from the job's rows, but the check accepts them; `no
+            difference`: no history shows a difference; `doesn't run`: Spark or Python refuses the mutant, so any test
+            would detect it.
+        why: The reason of the kill or the refusal, or advice on how to detect the mutant.
     """
 
     mutant: str
@@ -33,13 +34,13 @@ class JudgedMutant:
 
 @dataclass(frozen=True)
 class JudgedMutants:
-    """The mutants of a job, and the number that its check kills.
+    """The mutants of a job, and how many of them the job's check kills.
 
     Attributes:
         job: The job's name.
         oracle: The oracle of the job.
-        judged: The checked mutants.
-        seconds: The duration of their checks (s).
+        judged: The mutants that were checked.
+        seconds: The duration of all checks (s).
     """
 
     job: str
@@ -49,7 +50,7 @@ class JudgedMutants:
 
     @property
     def survivors(self) -> list[JudgedMutant]:
-        """The surviving mutants and those without a difference."""
+        """The mutants that survived or show no difference."""
         return [one for one in self.judged if one.fate in ("survived", "no difference")]
 
     def __str__(self) -> str:
@@ -62,29 +63,29 @@ class JudgedMutants:
 
 
 BRIEF = 2
-"""The number of suggestions in a brief report."""
+"""The number of suggestions that a brief report shows."""
 
 
 @dataclass(frozen=True)
 class JobReport(Shown):
-    """The report of a check of a job that found no difference: of `check`, `invariants`, `upgrade` or `replay`.
+    """The report of a job's check that found no difference: by `check`, `invariants`, `upgrade` or `replay`.
 
     Attributes:
         job: The job's name; for `replay`, the run's name.
         says: The verdict, in sentences.
-        laws: The laws that hold, each with its number of histories: the oracle; for `invariants`, the ways to run the
-            job that didn't change its output; for `upgrade`, an upgrade after each batch.
-        comparing: The compared part of the result; None: each invariant's own.
+        laws: The laws that hold, each with its number of histories: for `check` the oracle; for `invariants` the
+            changes to the run; for `upgrade` an upgrade after each batch.
+        comparing: Which part of the result was compared; None: each invariant compares another part.
         expecting: The number of histories with expected rows.
-        alone: The reason why each history ran in its own query; empty if they shared a query.
+        alone: The reason why each history ran in its own query; empty if histories shared a query.
         counted: Further counts, each as a sentence.
-        not_checked: The unchecked parts, each with the way to check it.
-        equality: When two values counted as equal.
-        mutants: The mutants of the job, and their fates; None: not requested.
-        limits: The columns that weren't compared, the sinks and triggers that weren't used, and the job's settings;
-            each as a sentence.
+        not_checked: What the check didn't cover, each with a way to check it.
+        equality: The rule by which two values count as equal.
+        mutants: The mutants of the job, and their fates; None: the check had no mutants.
+        limits: The columns that weren't compared, the sinks and triggers that weren't used, and the job's settings, one
+            sentence each.
         notes: The notes on the job's plan.
-        between: The compared witnesses.
+        between: The witnesses whose outputs were compared.
     """
 
     job: str
@@ -103,7 +104,7 @@ class JobReport(Shown):
 
     @property
     def histories(self) -> int:
-        """The number of histories."""
+        """The number of histories that ran."""
         return max(self.laws.values(), default=0)
 
     @property
@@ -119,13 +120,13 @@ class JobReport(Shown):
 
     @property
     def brief(self) -> str:
-        """The verdict with its limits and counts, and the first suggestions; in five lines without limits."""
+        """The verdict with limits, counts and the first suggestions, in five lines if there are no limits."""
         if self.mutants is not None:
             return str(self)
         held = f" {', '.join(self.laws)} ({self.histories} histories)." if self.comparing is None else ""
         further = [one for one in self._notes if one not in self.counted]
         left = len(further) - BRIEF
-        more = [f"{left} more of what was not checked, and of notes on the plan: --verbose."] if left > 0 else []
+        more = [f"{left} more remarks on what the check didn't cover and on the plan: --verbose."] if left > 0 else []
         head = f"{self.says}{held} Compared: {self._compared}."
         return "\n".join([head, *self._limits, *self.counted, *further[:BRIEF], *more])
 
@@ -135,7 +136,7 @@ class JobReport(Shown):
 
     @property
     def _notes(self) -> list[str]:
-        alone = [f"Each history ran in a query of its own: {self.alone}."] if self.alone else []
+        alone = [f"Each history ran in its own query: {self.alone}."] if self.alone else []
         left = [f"Not checked: {one}." for one in self.not_checked]
         return [*alone, *self.counted, *left, *(str(self.mutants).splitlines() if self.mutants else []), *self.notes]
 
@@ -144,6 +145,6 @@ class JobReport(Shown):
         """The report as plain data: a line for each law."""
         says = "" if self.comparing is None else self._compared
         laws = [LawCount(law, says, self.between, "conforms", count) for law, count in self.laws.items()]
-        expecting = [f"Rows were expected on {self.expecting:,} of them."] if self.expecting else []
+        expecting = [f"{self.expecting:,} of the histories have expected rows."] if self.expecting else []
         notes = [*expecting, *self._limits, *self._notes]
         return Checked(self.job, "conforms", laws, self.histories, notes=notes, not_checked=self.not_checked)

@@ -1,4 +1,4 @@
-"""Finds the smallest history, and the smallest part of a variation, on which a job still differs."""
+"""Finds the smallest history, and the fewest changes to the run, with which a job still differs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from ...witnesses.job.running import QueryOutput
 from .draws import Draws
 
 MAX_WITHOUT_CLOCK = 3
-"""The number of ways to write a counterexample without its clock, each tried in its own query."""
+"""The number of forms of a counterexample without the check's clock that are tried, each with its own query."""
 MAX_PARTS = 4
-"""The number of a variation's parts that are tried alone, each in its own query."""
+"""The number of single changes of a variation that are tried, each with its own query."""
 SHRINKING = 2
-"""The time limit of shrinking, as a multiple of the time until the violation was found."""
+"""The time limit of shrinking, as a multiple of the time that the check took to find the violation."""
 SHRINKING_S = 30
-"""The minimum of this limit is 30 s. `seconds` and the remaining time of the whole check also limit shrinking."""
+"""The smallest time limit of shrinking by that multiple is 30 s. `seconds` and the remaining time of the whole check
+also limit shrinking.
+"""
 LEAST_S = 10
-"""Shrinking may always take 10 s."""
+"""Shrinking may always take at least 10 s."""
 
 
 def deadline_of_shrinking(started: float, seconds: float) -> Deadline:
@@ -40,11 +42,11 @@ def shrunk(
 ) -> tuple[JobHistory, Variation]:
     """Return the smallest differing history found in time, and the part of the variation that shows the difference.
 
-    The history contains late rows only if the draws allow them.
+    The history contains late rows only if the check draws late rows.
 
     Args:
-        judge: Compares the job.
-        draws: The drawer of the history.
+        judge: The judge that compares the job with the oracle.
+        draws: The drawing of histories.
         history: The history.
         variation: The query's run options.
         output: The output of that query.
@@ -70,10 +72,10 @@ def shrunk(
 def narrowed(
     judge: Judge, history: JobHistory, variation: Variation, *, output: QueryOutput, deadline: Deadline
 ) -> Variation:
-    """Return the smallest part of a variation under which the job still differs on a history.
+    """Return the smallest part of a variation with which the job still differs on a history.
 
-    The first parts are always tried: they name the steps at which the shared query died, and a query alone may die at
-    other steps.
+    The first parts are always tried: they name steps at which the shared query died, and a query alone may die at other
+    steps.
     """
     smallest, output_of_part = variation, output
     while smallest.parts is not None and (smallest is variation or not deadline.is_over()):
@@ -90,15 +92,17 @@ def narrowed(
 def plainest(
     judge: Judge, draws: Draws, history: JobHistory, variation: Variation, *, deadline: Deadline
 ) -> tuple[JobHistory, Judgement]:
-    """Return the most readable form of the history, if the job still differs on it; and the comparison.
+    """Return the most readable form of the history on which the job still differs, and the comparison.
 
-    This form has no clock, as if written by hand; or no empty batches after the differing batch.
+    This form has no clock rows, as if a person wrote it; or it has no empty batches after the differing batch.
     """
     compared = judge.compare_alone(history, variation)
     first = None if compared.difference is None else compared.difference.when
     shorter = _without_empty_end(history) if first is None else history.first(first + 1)
     plainer = [shorter] * (len(shorter.batches) < len(history.batches))
-    if not (draws.closes or variation.run.processing_time):  # otherwise only the clock closes windows, or runs batches
+    if not (
+        draws.closes or variation.run.processing_time
+    ):  # only the clock closes the windows or runs the batches of this history
         sooner = variation.run.trigger == "available_now"
         plainer[:0] = standing_alone(history, draws.inputs, first, sooner=sooner)[:MAX_WITHOUT_CLOCK]
     for plain in plainer:
@@ -111,6 +115,8 @@ def plainest(
 
 
 def _without_empty_end(history: JobHistory) -> JobHistory:
-    """Return a history without the empty batches at its end, except the last, whose clock may close open windows."""
+    """Return a history without the empty batches at its end, except for the last batch, whose clock may close
+    windows.
+    """
     ended = history.first(history.used)
     return replace(ended, batches=(*ended.batches, ()), clock=(*ended.clock, *history.clock[-1:]))

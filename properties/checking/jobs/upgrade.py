@@ -1,4 +1,4 @@
-"""The check of an upgrade: a job continues from its earlier version's checkpoint."""
+"""The check of an upgrade: a new version of a job continues from the checkpoint of an earlier version."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from .verdicts import UpgradeRefused
 
 FROM_START = "the job run from the start"
 SECTION = "*Recovery Semantics after Changes in a Streaming Query*"
-"""The section of Spark's Structured Streaming guide about allowed changes."""
-OTHER_FILES = "a source reads another input than the source at its position in the checkpoint"
+"""The section of Spark's Structured Streaming guide about allowed changes of a query."""
+OTHER_FILES = "a source reads another input than the source with the same number in the checkpoint"
 OF_THE_GUIDE = (
     (
         r"Existing (key|value)_schema|SCHEMA_NOT_COMPATIBLE|VALUE_SCHEMA_EVOLUTION|KEY_SCHEMA",
@@ -50,8 +50,8 @@ OF_THE_GUIDE = (
     ),
     (rf"sources in the checkpoint offsets|{OTHER_FILES}", "the number of sources, and their order, must stay the same"),
 )
-"""The sentences of Spark's guide about changes, by a pattern in Spark's refusal."""
-ADVICE = "Give the new version a checkpoint of its own, or keep that part of the earlier version."
+"""Sentences of Spark's guide about changes, by a pattern in Spark's error message."""
+ADVICE = "Give the new version its own checkpoint, or keep this part of the earlier version."
 
 
 def check_upgrade(
@@ -66,11 +66,11 @@ def check_upgrade(
 
     Args:
         options: The options of the new version's check.
-        earlier: The earlier version, its output mode, and its settings, if given.
-        expect: The expected output of the new version after the upgrade; as for `Job.upgrade`.
+        earlier: The earlier version; None for its output mode or its settings means those of the new version.
+        expect: The expected output of the new version after the upgrade, as for `Job.upgrade`.
         asked: The options of the drawn histories.
         from_pyspark: The PySpark of the earlier version; None: this process's.
-        repartition: The new number of partitions of its state; None: unchanged.
+        repartition: The new number of partitions of the state; None: unchanged.
     """
     __tracebackhide__ = True
     histories = asked.get("histories")
@@ -93,14 +93,16 @@ def _earlier(
     settings: Mapping[str, str | int] | None,
     on: OtherPySpark | None,
 ) -> Earlier:
-    """Return the old version, whose declaration is checked separately, on its PySpark.
+    """Return the earlier version on its PySpark; the declaration of the earlier version is checked on its own.
 
     Raises:
-        BadInput: The old version breaks the contract, or only one of the versions is a sink.
+        BadInput: The earlier version breaks a rule for jobs, or only one of the versions is a sink.
     """
     own, job = settings_of(settings), old.job if isinstance(old, Script) else old
     if isinstance(job, Sink) != isinstance(options.runner.job, Sink):
-        raise BadInput("old and new are a Sink and a function: give both versions a Sink, or none")
+        raise BadInput(
+            "the earlier version and the new version are a Sink and a function: give both versions a Sink, or none"
+        )
     run = replace(options.run, settings={**options.run.settings, **own})
     if isinstance(old, Script):
         old.found.tables = [*options.runner.static]
@@ -110,14 +112,14 @@ def _earlier(
 
 
 class Upgrades:
-    """The checks of an upgrade after each of several batches, with shared runs from the start."""
+    """The checks of an upgrade after each of several batches; the checks share the runs from the start."""
 
     def __init__(self, options: CheckOptions, earlier: Earlier, expect: Any) -> None:
         self.options = replace(options, runner=replace(options.runner, earlier=earlier))
         self.earlier, run, job = earlier, options.run, options.runner.job
         cuts = UPGRADE.draw(run, options.seed, options.batches - 1)
-        # The run stops where the upgraded job does, so that a restart alone makes no difference. With the default
-        # trigger, other stops make no difference, so a single run with all stops serves all upgrades.
+        # The run from the start stops at the batch of the upgrade, so that a restart alone makes no difference.
+        # With the default trigger, other stops make no difference, so one run with all stops serves all upgrades.
         stopped = replace(run, stop_after=tuple(range(max(cuts) + 1))) if run.trigger == "default" else None
         self.oracle: Oracle = JobOracle(
             job,
@@ -160,12 +162,12 @@ class Upgrades:
         ]
         if moved := sum(check.moved for check in self.checks):
             counted.append(
-                f"In {moved} comparisons rows come in another batch than in a run from the start; the rows of both "
-                "versions together are the same."
+                f"In {moved} comparisons, rows are in another batch than in a run from the start; both versions "
+                "together emit the same rows."
             )
         return JobReport(
             job=first.job,
-            says=f"{first.job} goes on from the checkpoint of {self.earlier.name} as {oracle} says, on {least} "
+            says=f"{first.job} continues from the checkpoint of {self.earlier.name} as {oracle} expects, on {least} "
             "histories.",
             laws={f"an upgrade after batch {cut}": least for cut in reports},
             comparing=first.comparing,
@@ -178,42 +180,42 @@ class Upgrades:
         )
 
     def _not_checked(self) -> list[str]:
-        left = ["the offsets of the job's own sources: both versions read files in their place"]
+        left = ["the offsets of the job's own sources, because files replace the sources of both versions"]
         if self.checks[0].without_clock:
             left.append(
-                "windows and timers that only later rows would close: the versions have other sources or watermarks, "
-                "so rows alone move the watermark"
+                "windows and timers that only later rows would close, because the versions have other sources "
+                "or watermarks, and so only rows of the history move the watermark"
             )
         return left
 
 
 class UpgradeCheck(JobCheck):
-    """The check of an upgrade after a single batch.
+    """The check of an upgrade after one batch.
 
     Args:
         options: As for `JobCheck`.
         oracle: As for `JobCheck`.
         variation: The upgrade.
-        old_sources: The columns of the old version's streaming sources, in order.
+        old_sources: The columns of the earlier version's streaming sources, in order.
     """
 
     def __init__(
         self, options: CheckOptions, oracle: Oracle, variation: Variation, old_sources: Sequence[Sequence[str]]
     ) -> None:
         super().__init__(options, oracle, variation)
-        # The check's clock is an additional source at each watermark, and Spark numbers a checkpoint's sources.
+        # The check's clock is one more source at each watermark, and Spark numbers a checkpoint's sources.
         sources = self.judge.declared.plan.sources
         self.without_clock = self.judge.is_sink or [*sources] != [*old_sources]
         if self.without_clock:
             if oracle.follows_clock:
                 raise BadInput(
-                    f"{oracle.name} goes by the check's clock, and both versions must have the same sources and "
-                    "watermarks for it: leave out expect=, or give a function of both outputs"
+                    f"{oracle.name} uses the check's clock, which requires the same sources and watermarks in "
+                    "both versions: leave out expect=, or give a function of both outputs"
                 )
             self.draws = _ByRowsAlone(options, oracle, variation.run, self.judge.declared.plan, self.draws.takes_late)
 
     def judge_of(self, witness: RowsWitness, oracle: Oracle, declared: Declared) -> Judge:
-        """Create the judge of the upgrade."""
+        """Return the judge that compares the upgraded job with the oracle."""
         given = self.options.unique, self.options.equality, self.options.without
         return UpgradeJudge(witness, oracle, declared, *given, from_start=not isinstance(oracle, BothOracle))
 
@@ -225,7 +227,9 @@ class UpgradeCheck(JobCheck):
     def failure(
         self, failed: QueryFailed, failing: JobHistory | None, variation: Variation, stopped: str = ""
     ) -> Exception:
-        """Return the verdict on a job that can't continue from the checkpoint; or the error of a run from the start."""
+        """Return the verdict on a job that can't continue from the checkpoint; or the error of its run from the
+        start.
+        """
         if not isinstance(failed, NotContinued):
             return super().failure(failed, failing, variation, stopped)
         histories = [JobHistory(((),))] if failing is None else [failing]
@@ -236,7 +240,7 @@ class UpgradeCheck(JobCheck):
         earlier = self.options.runner.earlier
         assert earlier is not None
         name, cause = self.judge.name, OTHER_FILES if "Wrong basePath" in failed.cause else failed.cause.rstrip(".")
-        why = f"violated: {name} can't go on from the checkpoint of {earlier.name}"
+        why = f"violated: {name} can't continue from the checkpoint of {earlier.name}"
         why += f"{', whatever arrives' if failing is None and not stopped else ''}: {cause}."
         why += f"\n{stopped}." if stopped else ""
         said = next((said for pattern, said in OF_THE_GUIDE if re.search(pattern, cause)), None)
@@ -249,12 +253,12 @@ class UpgradeCheck(JobCheck):
 
 
 class _ByRowsAlone(Draws):
-    """Draws histories without a clock: only their own rows move the watermark."""
+    """Draws histories without a clock: only the histories' own rows move the watermark."""
 
     def draw(self, count: int) -> list[JobHistory]:
         return [replace(history, clock=()) for history in super().draw(count)]
 
 
 def _is_function(expect: Any) -> bool:
-    """Return whether the expectation is a function of both outputs, and not a rule, class or statement."""
+    """Return whether `expect` is a function of both outputs, and not a rule, class or statement."""
     return isinstance(expect, Callable) and not isinstance(expect, (type, Oracle))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The ends of a job's check: violated, inconclusive, or without a verdict."""
+"""How a job's check ends without conforming: violated, inconclusive, or without a verdict."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..checked import Checked, LawCount
 
 
 class CheckFailed(Raised, AssertionError):
-    """A check of a job that didn't end with *conforms*.
+    """Raised by a job's check that doesn't end with *conforms*.
 
     Attributes:
         notes: The invariants that held before the failure, and the notes on the job's plan, if known.
@@ -25,7 +25,7 @@ class CheckFailed(Raised, AssertionError):
 
     @property
     def message(self) -> str:
-        """The message without the notes."""
+        """The message of the failure without the notes."""
         return super().__str__()
 
     def __str__(self) -> str:
@@ -33,7 +33,7 @@ class CheckFailed(Raised, AssertionError):
 
 
 class Inconclusive(CheckFailed):
-    """The check found no difference, but its histories leave a coverage goal unmet.
+    """Raised if the check found no difference, but its histories leave a coverage goal unmet.
 
     Attributes:
         job: The job's name; empty if unknown.
@@ -48,19 +48,19 @@ class Inconclusive(CheckFailed):
 
     @property
     def checked(self) -> Checked:
-        """The outcome as plain data."""
+        """The result of the check as plain data."""
         said = self.message
         name = self.job or (said.splitlines() or ["a job"])[0][:100]
         return Checked(name, "inconclusive", [LawCount("coverage", "", (), "inconclusive", why=said)], notes=self.notes)
 
 
 class Violated(CheckFailed):
-    """The job differs from its expected output.
+    """Raised if the job's output differs from the expected output.
 
     Attributes:
         counterexample: The smallest history found, the expected rows and the emitted rows.
-        path: The path of the saved counterexample; None: not saved.
-        as_found: The counterexample before shrinking, if it differs in another way; else None.
+        path: The path of the saved counterexample; None: the counterexample isn't saved.
+        as_found: The counterexample before shrinking, if it differs with other rows; otherwise None.
     """
 
     __module__ = PUBLIC
@@ -84,18 +84,19 @@ class Violated(CheckFailed):
 
     @property
     def checked(self) -> Checked:
-        """The outcome as plain data: the broken law, on one history."""
+        """The result of the check as plain data: one history broke the law."""
         one = self.counterexample
         count = LawCount(one.law, one.compared, ("expected", "job"), "violated", 1, 1)
         return Checked(self.name, "violated", [count], 1, seeds=f"seed {one.seed}", notes=self.notes)
 
 
 class UpgradeRefused(CheckFailed):
-    """A job can't continue from its earlier version's checkpoint: Spark refuses it, or the job fails on the state.
+    """Raised if a job can't continue from its earlier version's checkpoint: Spark refuses to start the job, or the job
+    fails on the state.
 
     Attributes:
         job: The job's name.
-        cause: The cause, in Spark's or the code's words.
+        cause: The cause, from Spark's or the code's error message.
     """
 
     __module__ = PUBLIC
@@ -107,18 +108,18 @@ class UpgradeRefused(CheckFailed):
 
     @property
     def checked(self) -> Checked:
-        """The outcome as plain data: the law *an upgrade*, broken."""
+        """The result of the check as plain data: the upgrade broke the law *an upgrade*."""
         law = LawCount(Upgrade.of_jobs, "", ("job",), "violated", 1, 1, why=self.cause)
         return Checked(self.job, "violated", [law], 1, notes=self.notes)
 
 
 @dataclass(frozen=True)
 class NotFinished:
-    """A check without a verdict.
+    """The result of a check that ended without a verdict.
 
     Attributes:
         check: The check's name, such as the name of its test.
-        why: The reason of the end or failure, such as `could not run: the columns can't be read`.
+        why: Why the check ended or failed, such as `could not run: the columns can't be read`.
     """
 
     check: str
@@ -126,5 +127,5 @@ class NotFinished:
 
     @property
     def checked(self) -> Checked:
-        """The outcome as plain data."""
+        """The result as plain data."""
         return Checked(self.check, "not checked", [], unfinished=self.why)

@@ -1,1 +1,1 @@
-"""The judging of a run in production: its input and output, the comparison, the narrowing, and the message."""
+"""The check of a run in production: reads input and output, compares, finds the smallest example, and reports."""

@@ -1,4 +1,4 @@
-"""The comparison of a run's written rows with an oracle's expected rows."""
+"""Compares the rows that a run in production wrote with the rows that an oracle expects."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ from ..verdicts import Inconclusive
 from .run import ProductionRun
 
 _Placed: TypeAlias = tuple[int | None, Row]
-"""A row with the id of its micro-batch; None: unknown."""
+"""A row, with the id of the micro-batch that wrote it; None: unknown."""
 
 
 def place_of(row: Row) -> Any:
-    """Return the times of a row, which distinguish it from other rows of its key."""
+    """Return the times of a row, which distinguish the row from other rows with the same key."""
     return comparable({name: value for name, value in row.items() if isinstance(value, datetime)})
 
 
 def _values_of(row: Row) -> Iterator[Any]:
-    """Yield the values of a row, including those within its structs."""
+    """Yield the values of a row, including values in structs."""
     for value in row.values():
         yield from _values_of(value) if isinstance(value, Mapping) else [value]
 
 
 def wrong_row(difference: Difference) -> Row:
-    """Return the row on only one side, of a difference of a single row."""
+    """Return the missing or surplus row of a difference of one row."""
     rows: list[Row] = [*difference.expected, *difference.actual]
     return rows[0]
 
 
 class Judging:
-    """The judging of a run.
+    """The comparison of a run in production with an oracle.
 
     Args:
-        check: The check of the job, which provides the judge and the store.
-        options: The options of the run.
+        check: The check of the job, with the judge and the store of counterexamples.
+        options: The options of the query in production.
         run: The run.
     """
 
@@ -61,7 +61,7 @@ class Judging:
         self.sources, self.mode = options.runner.sources, options.run.mode
         self.exact = isinstance(self.judge.oracle, (Rule, JobOracle)) and run.checkpoint.is_whole
         self.by_batch = self.exact and self.mode == "append" and run.written.has_batches
-        # Other oracles define only the final table, independent of the batches.
+        # Other oracles expect only the final table, whatever the batches are.
         self.by_batches = isinstance(self.judge.oracle, (Rule, JobOracle, ModelOracle))
         self.not_checked: list[str] = []
         self.unsure_keys = self._keys_with_late_rows()
@@ -79,9 +79,9 @@ class Judging:
         self.judge.leave_out((plan.nondeterministic | plan.of_clock).difference(self.judge.unique_columns or ()))
 
     def _keys_with_late_rows(self) -> set[Any]:
-        """Return the keys of the rows for which the oracle can't decide whether Spark dropped them as late.
+        """Return the keys with rows that Spark may have dropped as late, where the oracle can't decide.
 
-        An oracle that uses batches is unsure only if a batch without data may have run before.
+        An oracle with batches can't decide only if a batch without data may have run before.
         """
         keys: set[Any] = set()
         if self.exact or not self.declared.plan.delays_us:
@@ -97,13 +97,13 @@ class Judging:
         return keys
 
     def emitted(self, expected: Expected) -> tuple[Expected, list[Row]]:
-        """Return the expected and the written rows for the comparison, with the same columns.
+        """Return the expected and the written rows in the columns that both have.
 
-        Columns without expectation are recorded. Rows of keys with possibly late rows are left out.
+        The method records columns that the oracle doesn't return. Rows of keys with possibly late rows are left out.
 
         Raises:
-            BadInput: The output lacks an expected column.
-            Inconclusive: Rows may be late, and the output doesn't identify its rows that depend on them.
+            BadInput: The output lacks a column that the oracle expects.
+            Inconclusive: Rows may be late, and the output doesn't show which of its rows depend on them.
         """
         __tracebackhide__ = True
         written = self.run.written
@@ -115,8 +115,8 @@ class Judging:
         columns = wanted or columns_of([rows])
         if columns and not self.key_columns(dict.fromkeys(columns)):
             raise Inconclusive(
-                f"inconclusive: the run of {self.judge.name} has read {self._why_unsure()}; or keep the columns of the "
-                "inputs' key in the output, so that the other keys can be judged",
+                f"inconclusive: the run of {self.judge.name} has read {self._why_unsure()}; or keep the columns "
+                "of the inputs' key in the output, so that other keys can be judged",
                 job=self.judge.name,
             )
         count = len(self.unsure_keys)
@@ -127,22 +127,22 @@ class Judging:
         return replace(expected, rows=[[*filter(self._is_sure, of_batch)] for of_batch in expected.rows]), rows
 
     def _is_sure(self, row: Row) -> bool:
-        """Return whether a row of the output depends on no possibly late row."""
+        """Return whether no possibly late row can change a row of the output."""
         return comparable([row[column] for column in self.key_columns(row)]) not in self.unsure_keys
 
     def _why_unsure(self) -> str:
         if self.by_batches and not self.run.checkpoint.is_whole:
             return (
-                "rows that are late if a batch without data ran before theirs, whose log is gone: "
-                "spark.sql.streaming.minBatchesToRetain keeps more"
+                "rows that are late if a batch without data ran before their batch, whose log is deleted: "
+                "spark.sql.streaming.minBatchesToRetain keeps more logs"
             )
         return (
-            f"rows at or behind the watermark, of which {self.judge.oracle.name} can't tell whether they count: expect "
-            "a rule, such as windows(…)"
+            f"rows at or behind the watermark, and {self.judge.oracle.name} can't decide whether such rows "
+            "count: expect a rule, such as windows(…)"
         )
 
     def differing(self, expected: Expected, written: Sequence[Row]) -> list[Difference]:
-        """Return a difference for each row on only one side, by batch and key, in any order."""
+        """Return a difference for each missing or surplus row, by batch and key, in any order."""
         return sorted(self._wrong(expected, written), key=self._order)
 
     def _order(self, one: Difference) -> tuple[bool, int, str]:
@@ -151,7 +151,7 @@ class Judging:
         return one.when is None, one.when or 0, repr(comparable(key))
 
     def key_columns(self, row: Row) -> Sequence[str]:
-        """Return the key's columns in a row of the output; none if the output lacks them."""
+        """Return the key's columns of a row of the output; return nothing if the output lacks them."""
         keys = self.sources[0].key
         same = all(source.key == keys for source in self.sources)
         return keys if same and {*keys} <= {*row} else ()
@@ -165,10 +165,10 @@ class Judging:
         return self.judge.expected(histories, Variation(self.options.run))
 
     def in_form(self, expected: Expected, emitted: Sequence[Sequence[Row]]) -> tuple[Expected, list[list[Row]]]:
-        """Return the expected rows and the written rows with the same columns.
+        """Return the expected and the written rows in the columns that both have.
 
         Raises:
-            BadInput: The output lacks an expected column.
+            BadInput: The output lacks a column that the oracle expects.
         """
         batches = [[*rows] for rows in emitted]
         (in_form,), (batches,) = self.judge.side_by_side([expected], [batches], Variation(self.options.run))
@@ -177,13 +177,14 @@ class Judging:
         missing = [column for column in needed if present and column not in present]
         if missing:
             raise BadInput(
-                f"the output has the columns {', '.join(present)}, and not {', '.join(missing)}, which "
-                f"{self.judge.oracle.name} expects: give output= a function that returns them under their names"
+                f"the output has the columns {', '.join(present)}, but not {', '.join(missing)}, which "
+                f"{self.judge.oracle.name} expects: give output= a function that returns columns with these "
+                "names"
             )
         return replace(in_form, rows=wanted), came
 
     def _wrong(self, expected: Expected, written: Sequence[Row]) -> Iterator[Difference]:
-        """Yield the rows on only one side."""
+        """Yield the missing and the surplus rows."""
         columns = sorted(columns_of(expected.rows))
         if self.by_batch:
             by_number: dict[int | None, list[Row]] = {}
@@ -211,11 +212,11 @@ class Judging:
         yield from (Difference(batch, [], [row]) for batch, row in (came[at] for at in surplus))
 
     def watermarks(self, history: JobHistory) -> list[BatchWatermarks]:
-        """Return the watermarks of each batch of a part of the run; empty if unknown."""
+        """Return the watermark of each batch of a part of the run; return nothing if unknown."""
         return watermarks_of(history, self.sources, self.delays_us, self.options.run.trigger)
 
     def at_end(self, expected: Expected) -> list[Row]:
-        """Return all expected rows by the end: those of all batches, or the table."""
+        """Return all rows that the oracle expects by the end: the rows of all batches, or the table."""
         if expected.comparing != "batches":
             return [*expected.rows[-1]]
         if self.mode != "append":
@@ -223,9 +224,10 @@ class Judging:
         return [row for rows in expected.rows for row in rows]
 
     def _must_and_may(self, expected: Expected) -> tuple[list[_Placed], list[_Placed]]:
-        """Return the rows that must have been written by now, and those that may have been, each with its batch.
+        """Return the rows that the run must have written by now, and the rows that it may have written, each with its
+        batch.
 
-        A row that the last committed batch has closed is emitted by the next batch, which may not have run.
+        The next batch emits a row that the last committed batch has closed, and the next batch may not have run.
         """
         rows, numbers = expected.rows, [*self.run.numbers, None]
         if self.mode != "append":
@@ -246,13 +248,15 @@ class Judging:
         may, must = _at_end(rows[-1]), _at_end(filter(self._is_closed, rows[-1]))
         if len(may) > len(must):
             self.not_checked.append(
-                f"{len(may) - len(must):,} expected rows whose times the watermark may not have passed: if they are "
-                "missing, nothing is said"
+                f"{len(may) - len(must):,} expected rows whose times the watermark may not have passed: the "
+                "check doesn't report them as missing"
             )
         return must, may
 
     def _is_closed(self, row: Row) -> bool:
-        """Return whether the watermark has passed a row's times and the job's durations, so the row must be written."""
+        """Return whether the watermark has passed a row's times plus the job's durations, so that the row must be
+        written.
+        """
         plan = self.declared.plan
         if not plan.delays_us:
             return True

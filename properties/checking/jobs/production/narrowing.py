@@ -1,4 +1,4 @@
-"""The smallest part of a run that shows a wrong row."""
+"""Finds the smallest part of a run in production that shows a wrong row."""
 
 from __future__ import annotations
 
@@ -25,26 +25,27 @@ from ..smallest import plainest
 from .judging import Judging, place_of
 
 MOST_ROWS_OF_PART = 10_000
-"""The largest number of rows of a key whose input is narrowed."""
+"""The largest number of rows of a key in a search for a smaller part of the run."""
 SHRINKING_S = 60.0
 ELSEWHERE = "{}: another version ran, or the sink lost or repeated rows."
 
 
 class Narrowing:
-    """The narrowing of a run to the smallest part that shows a wrong row.
+    """The search for the smallest part of a run that shows a wrong row.
 
     Args:
-        judging: The judging of the run.
+        judging: The comparison of the run with the oracle.
     """
 
     def __init__(self, judging: Judging) -> None:
         self.judging = judging
 
     def closer(self, found: Counterexample[JobHistory]) -> tuple[Counterexample[JobHistory], str]:
-        """Return the counterexample with fewer rows of the run, and a sentence about the job's output for them here.
+        """Return the counterexample with fewer rows of the run, and a sentence about the job's output here for these
+        rows.
 
-        If the job is also wrong here, the rows are the fewest that show the fault; otherwise the fewest for which the
-        row is still expected.
+        If the job is also wrong here, the rows are the fewest that show this; otherwise the fewest for which the oracle
+        still expects the row.
         """
         part, judge, draws = found.history, self.judging.judge, self.judging.draws
         count = len(part.arrivals)
@@ -52,7 +53,7 @@ class Narrowing:
             return found, ELSEWHERE.format("The job was run here over the same batches")
         if count > MOST_ROWS_OF_PART:
             return self._with_history(found, JobHistory(((),))), (
-                f"The run has read {count:,} rows that may have made it, too many to look at them closer: name the "
+                f"The run read {count:,} rows that may have caused the wrong row, too many to shrink: name the "
                 "key's column in the Input, and keep it in the output."
             )
         assert found.difference is not None
@@ -75,10 +76,10 @@ class Narrowing:
             except UnreadableKey:
                 return one_by_one(alone, deadline)(candidates)
 
-        doing(f"{judge.name}: running it here over {count} rows of the run")
+        doing(f"{judge.name}: running the job here over {count} rows of the run")
         try:
             if alone(part):
-                doing(f"{judge.name}: shrinking {count} rows of the run, {SHRINKING_S:.0f} s at most")
+                doing(f"{judge.name}: shrinking {count} rows of the run, for at most {SHRINKING_S:.0f} s")
                 smallest = shrink(part, self.judging.options.inputs, fails, deadline=deadline)
                 history, compared = plainest(judge, draws, smallest, plain, deadline=deadline)
                 return self.judging.counterexample(
@@ -90,8 +91,8 @@ class Narrowing:
                     run=self.judging.options.run,
                     says=found.sentence,
                 ), (
-                    f"The job is wrong here, too: of the {count:,} rows of its key, {len(history.arrivals)} show it. "
-                    "Here batches are numbered from 0."
+                    f"The job is wrong here, too: {len(history.arrivals)} of the {count:,} rows with the wrong "
+                    "row's key show it. Here batches are numbered from 0."
                 )
         except StreamproofError as error:
             return found, f"The job can't be run here over the rows of its key: {error.message}"
@@ -104,7 +105,7 @@ class Narrowing:
         return replace(found, history=history, watermarks=self.judging.watermarks(history))
 
     def _fewest(self, history: JobHistory, wanted: Sequence[Row], deadline: Deadline) -> JobHistory:
-        """Return the fewest rows of a part of the run for which a row is expected, each in its own batch."""
+        """Return the fewest rows of a part of the run for which the oracle expects a row, each in its own batch."""
         placed = [(number, one) for number, batch in enumerate(history.batches) for one in batch]
 
         def part(rows: Sequence[tuple[int, Arrival]]) -> JobHistory:
@@ -120,7 +121,9 @@ class Narrowing:
         return part(shrinker.shrink(placed, expects, deadline=deadline))
 
     def rows_of(self, key: Any) -> JobHistory:
-        """Return the rows of a key, in the batches with such rows, the two batches before each, and the last batch."""
+        """Return the rows of a key, in their batches, in the two batches before each of these, and in the last
+        batch.
+        """
         by_name = {source.name: source for source in self.judging.sources}
         batches = [
             [one for one in batch if key is None or comparable([*by_name[one.input].key_of(one.row)]) == key]
@@ -138,7 +141,7 @@ class Narrowing:
         """Return for each history whether the oracle expects the row."""
         try:
             return [self._has(expected, wanted) for expected in self.judging.expected(histories)]
-        except BadInput:  # for a candidate that the user's function refuses
+        except BadInput:  # the user's function refuses this candidate
             return [False] * len(histories)
 
     def _has(self, expected: Expected, wanted: Sequence[Row]) -> bool:

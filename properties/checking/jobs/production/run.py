@@ -1,4 +1,4 @@
-"""The judged run: its input batches, as a history, and its written rows."""
+"""A run in production: its input rows by batch, as a history, and the rows that it wrote."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from ..verdicts import Inconclusive
 
 @dataclass(frozen=True)
 class ProductionRun:
-    """The run: its batches as a history, and its written rows.
+    """The input rows of a run by batch, as a history, and the rows that the run wrote.
 
     Attributes:
         checkpoint: The run's checkpoint.
-        history: The rows of all batches; their own event times move the watermark.
-        numbers: The id of each batch; None in it: the first batch with a kept log, or an earlier batch.
+        history: The input rows of all batches; only their event times move the watermark.
+        numbers: The id of each batch; None: rows of the first batch whose log exists, or of earlier batches.
         watermarks_ms: The watermark of each batch.
-        written: The rows of its output.
-        unreadable: The number of records with an unreadable payload.
+        written: The rows that the run wrote.
+        unreadable: The number of records with a payload that can't be parsed.
     """
 
     checkpoint: Checkpoint
@@ -41,7 +41,7 @@ class ProductionRun:
     unreadable: int
 
     def clock(self, sources: Sequence[Source]) -> list[int]:
-        """Return the largest event time by the end of each batch (µs since 1970)."""
+        """Return the largest event time up to the end of each batch (µs since 1970)."""
         reached, clock = 0, []
         for batch in self.history.batches:
             times = [time_us for source in sources if (time_us := source.latest_us(batch)) is not None]
@@ -53,18 +53,18 @@ class ProductionRun:
 def read_run(
     judge: Judge, options: CheckOptions, checkpoint: str, output: OutputTarget, readings: Mapping[str, Reading]
 ) -> tuple[ProductionRun, CheckOptions]:
-    """Read a run, and return it with the query's options.
+    """Read a run in production, and return it with the query's options.
 
     Args:
         judge: The judge of the job.
-        options: The given options.
+        options: The options that the user gives.
         checkpoint: The folder of the query's checkpoint.
         output: The query's output.
-        readings: The reader of each input.
+        readings: How to read each input.
 
     Raises:
-        BadInput: The checkpoint, a source or the output can't be read, or belongs to another job.
-        Inconclusive: The checkpoint no longer records the rows of the first batches.
+        BadInput: The checkpoint, a source or the output is unreadable, or belongs to another job.
+        Inconclusive: The checkpoint no longer records which rows the first batches read.
     """
     __tracebackhide__ = True
     sources, declared, run = options.runner.sources, judge.declared, options.run
@@ -73,16 +73,16 @@ def read_run(
         if not found.has_all_rows:
             raise Inconclusive(
                 f"inconclusive: {found.files.where()} no longer has the logs from before batch "
-                f"{found.batches[0].number:,}, which say the rows of each batch: with more than one source, Kafka or a "
-                "Delta table, let spark.sql.streaming.minBatchesToRetain keep the logs of all batches that are to be "
-                "judged",
+                f"{found.batches[0].number:,}, which record the rows of each batch: with more than one source, "
+                "Kafka or a Delta table, let spark.sql.streaming.minBatchesToRetain keep the logs of all "
+                "batches to judge",
                 job=judge.name,
             )
-        # A query keeps its initial policy, even if the session's setting changes.
+        # A query keeps its first watermark policy, even if the session's setting changes.
         kept = {name: value for name, value in found.settings.items() if name == WATERMARK_POLICY}
         options = replace(options, run=replace(run, settings={**run.settings, **kept}))
         folders = sources_by_input(found, declared.plan, sources)
-        doing(f"{judge.name}: reading what {len(found.batches)} batches have read")
+        doing(f"{judge.name}: reading the rows that {len(found.batches)} batches read")
         read = read_inputs(spark, found, folders, sources, readings)
         written = read_output(spark, output, found, declared.schema)
     history = JobHistory((*read.batches, ()), name="the run")
@@ -91,7 +91,7 @@ def read_run(
 
 
 def _watermarks(run: ProductionRun, judge: Judge, options: CheckOptions) -> list[int]:
-    """Return each batch's watermark: the checkpoint's, or, if its log is deleted, the watermark from its rows."""
+    """Return each batch's watermark: from the checkpoint, or from the rows if the batch's log is deleted."""
     known: dict[int | None, int] = {batch.number: batch.watermark_ms for batch in run.checkpoint.batches}
     plan, sources = judge.declared.plan, options.runner.sources
     delays_us = delays_by_input(plan, sources) or dict.fromkeys(

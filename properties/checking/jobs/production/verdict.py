@@ -1,4 +1,4 @@
-"""The verdict on a run: the report without a wrong row, or the failure on the first wrong row."""
+"""The verdict on a run in production: a report, or the failure on the first wrong row."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .narrowing import Narrowing
 
 
 def report_of(judging: Judging, written: Sequence[Row]) -> JobReport:
-    """Return the report of a run without a wrong row.
+    """Return the report of a run in production without a wrong row.
 
     Args:
-        judging: The judging of the run.
+        judging: The comparison of the run with the oracle.
         written: The written rows that were judged.
 
     Raises:
@@ -33,11 +33,13 @@ def report_of(judging: Judging, written: Sequence[Row]) -> JobReport:
     if not written:
         why = f"the run of {judge.name} has no output, and none is expected"
         if judging.unsure_keys:
-            why = f"none of what the run of {judge.name} has written can be judged: {not_checked[0]}"
+            why = f"none of the rows that the run of {judge.name} wrote can be judged: {not_checked[0]}"
         raise Inconclusive(f"inconclusive: {why}", job=judge.name)
     if run.unreadable:
         count = run.unreadable
-        not_checked.append(f"{count:,} record{'s' * (count != 1)} whose payload is no row, which the job is to skip")
+        not_checked.append(
+            f"{count:,} record{'s' * (count != 1)} with a payload that can't be parsed, which the job should skip"
+        )
     if not judging.by_batch and judging.mode == "append":
         why = (
             "the sink's log doesn't say the batch of each row" if judging.exact else "the rows are compared at the end"
@@ -46,7 +48,7 @@ def report_of(judging: Judging, written: Sequence[Row]) -> JobReport:
     oracle, last = judge.oracle.name, run.checkpoint.batches[-1].number
     return JobReport(
         job=f"the run of {judge.name}",
-        says=f"The run of {judge.name} wrote what {oracle} expects, in batches 0 to {last:,}: "
+        says=f"The run of {judge.name} wrote the rows that {oracle} expects, in batches 0 to {last:,}: "
         f"{_rows(len(run.history.arrivals))} read, {_rows(len(written))} written.",
         laws={oracle: 1},
         comparing="batches" if judging.by_batch else "end",
@@ -63,12 +65,12 @@ def _rows(count: int) -> str:
 
 
 def violated(judging: Judging, found: Sequence[Difference], written: Sequence[Row]) -> Violated:
-    """Return the failure on the first wrong batch and key, with the smallest part of the run that shows it.
+    """Return the failure on the first wrong batch and key, with the smallest part of the run that shows a wrong row.
 
     Args:
-        judging: The judging of the run.
-        found: The certainly wrong rows.
-        written: The rows that the run has written.
+        judging: The comparison of the run with the oracle.
+        found: The rows that are certainly missing or surplus.
+        written: The rows that the run wrote.
     """
     judge, first, narrowing = judging.judge, found[0], Narrowing(judging)
     columns = judging.key_columns(wrong_row(first))
@@ -77,11 +79,11 @@ def violated(judging: Judging, found: Sequence[Difference], written: Sequence[Ro
         return comparable([wrong_row(one).get(name) for name in columns])
 
     alike = [one for one in found if key_of(one) == key_of(first)] if columns else []
-    # If rows aren't compared by batch, the batch of an expected row only estimates when the row is due.
+    # If rows aren't compared by batch, the batch of an expected row is only an estimate.
     alike = [one for one in alike if one.when == first.when or not judging.by_batch] or [first]
     missing, surplus = _pair(alike)
     where = "at the end" if first.when is None else f"in batch {first.when:,}"
-    where += " or a batch beside it" if judging.run.written.about and first.when is not None else ""
+    where += " or a batch next to it" if judging.run.written.about and first.when is not None else ""
     difference = Difference(None, missing, surplus)
     both, more = (
         ([], 0) if missing and surplus else _alike(judging, [*surplus, *missing][0], first.when, found, written)
@@ -105,16 +107,16 @@ def violated(judging: Judging, found: Sequence[Difference], written: Sequence[Ro
     running = judging.run.checkpoint.running
     if running is not None and not judging.run.written.has_batches:
         here += f" Batch {running:,} is running, and its rows may be in the output: stop the query."
-    message, path = judging.store.violation(counterexample, f"{differ}; {len(written):,} rows were judged. {here}")
+    message, path = judging.store.violation(counterexample, f"{differ}; the check judged {len(written):,} rows. {here}")
     return Violated(message, counterexample, path=path)
 
 
 def _alike(
     judging: Judging, row: Row, batch: int | None, found: Sequence[Difference], written: Sequence[Row]
 ) -> tuple[list[Row], int]:
-    """Return the written and expected rows equal to a wrong row, and the number of wrong rows among them.
+    """Return the written and the expected rows that equal a wrong row, and how many of them are wrong.
 
-    If rows are compared by batch, only those of its batch count.
+    If rows are compared by batch, only rows of the same batch count.
     """
 
     def is_alike(one: Row, of: int | None) -> bool:
@@ -126,7 +128,7 @@ def _alike(
 
 
 def _pair(wrong: Sequence[Difference]) -> tuple[list[Row], list[Row]]:
-    """Return a missing expected row, and the written row in its place; one of them may be none."""
+    """Return a missing expected row, and the written row with the same times; either may be None."""
     missing, surplus = [row for one in wrong for row in one.expected], [row for one in wrong for row in one.actual]
     if not (missing and surplus):
         return missing[:1], surplus[:1]

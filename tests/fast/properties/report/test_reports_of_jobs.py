@@ -71,8 +71,8 @@ def test_what_checks_of_jobs_return_and_raise_is_written(tmp_path: Path) -> None
     assert [check["verdict"] for check in said["checks"]] == ["conforms", "conforms", "violated", "inconclusive"]
     assert said["verdict"] == "violated"
     assert said["checks"][0]["notes"] == [
-        "Rows were expected on 290 of them.",
-        "Each history ran in a query of its own: keys are real.",
+        "290 of the histories have expected rows.",
+        "Each history ran in its own query: keys are real.",
         "Not checked: late rows.",
     ]
     assert [law["law"] for law in said["checks"][1]["laws"]] == ["a restart", "other cuts"]
@@ -150,7 +150,7 @@ TEXTS = [
 It conforms. Compared: the table after each batch; floating-point numbers to 9 digits.
 d.
 e.
-Each history ran in a query of its own: it has no key.
+Each history ran in its own query: it has no key.
 Not checked: b.
 Not checked: c.
 2 of the 4 mutants of a (jobs.py:1) that run are killed, expecting the SQL statement; 1 don't run (5 s).
@@ -210,7 +210,7 @@ def test_a_report_as_plain_data_has_its_laws_their_histories_and_what_was_compar
     every = (job, invariants, upgrade)
     assert [(one.name, one.histories) for one in every] == [("a", 300), ("a", 40), ("a", 30)]
     assert {one.verdict for one in every} == {law.verdict for one in every for law in one.laws} == {"conforms"}
-    assert (job.notes[0], upgrade.notes[0]) == ("Rows were expected on 1,290 of them.", "d.")
+    assert (job.notes[0], upgrade.notes[0]) == ("1,290 of the histories have expected rows.", "d.")
 
 
 def test_how_else_a_check_ends_is_plain_data_too() -> None:
@@ -335,7 +335,7 @@ def test_the_notes_on_the_plan_of_a_check_that_fails_are_in_its_files() -> None:
 a conforms to sql. Compared: the table at the end; floating-point numbers to 12 digits.
 Not checked: b.
 Not checked: c.
-1 more of what was not checked, and of notes on the plan: --verbose.""",
+1 more remarks on what the check didn't cover and on the plan: --verbose.""",
         ),
         (
             JobReport("a", "a: the output doesn't change with", {"a restart": 9, "a crash": 9}, notes=["Note (x): y"]),
@@ -350,7 +350,7 @@ It goes on. Compared: the table at the end; floating-point numbers to 12 digits.
 d.
 e.
 In 3.
-Each history ran in a query of its own: it has no key.""",
+Each history ran in its own query: it has no key.""",
         ),
     ],
     ids=["two things to add", "invariants", "limits and counts"],

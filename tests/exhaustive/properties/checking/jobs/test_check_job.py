@@ -168,5 +168,5 @@ def test_an_input_may_have_any_name() -> None:
 
 @pytest.mark.usefixtures("unshrunk")
 def test_shrinking_stops_by_its_limit_with_the_smallest_history_so_far() -> None:
-    with pytest.raises(Violated, match="Shrinking stopped by its limit of time: a smaller history may differ, too"):
+    with pytest.raises(Violated, match="Shrinking reached its time limit: a smaller history may differ, too"):
         check_job(later_by_a_millisecond, CLICKS, expect=expected_sessions(), histories=30)

@@ -31,7 +31,7 @@ def test_a_module_that_can_t_run_twice_is_refused_rather_than_all_its_mutants_ki
     once = "import sys\n\nassert not hasattr(sys, 'ran_once')\nsys.ran_once = True\n"
     code = f"{once}\n\ndef job(clicks):\n    return clicks"
     try:
-        with pytest.raises(BadInput, match="its source, run again as it is, gives another job: its module fails"):
+        with pytest.raises(BadInput, match="its unchanged source, run again, gives another job: its module fails"):
             check_job(job_of(tmp_path, code, "job"), CLICKS, expect=as_batch(), mutants=True, histories=60)
     finally:
         vars(sys).pop("ran_once", None)
@@ -83,5 +83,5 @@ def test_a_mutant_that_cannot_be_compared_with_the_job_as_it_is_says_why(monkeyp
     monkeypatch.setattr(module._Checking, "checked", lambda self, make: (check, "survived", ""))
     given: Any = [SimpleNamespace(judge=judge), None, 100, None, None]
     mutant: Any = SimpleNamespace(make=None, kind="null")
-    why = "it couldn't be compared with the job as it is: the query took longer than 30 s"
+    why = "it couldn't be compared with the original job: the query took longer than 30 s"
     assert module._Checking(*given).fate(mutant) == ("no difference", why)

@@ -17,7 +17,9 @@ from pyspark.sql.streaming import StreamingQuery
 from streamproof import Sink, Violated, invariants
 from streamproof.properties.witnesses.run_options import WITHIN
 
-MIDDLE = r"(?s)violated: dying in batch \d.*, in the middle of its output, and started.* It died before line \d+ of "
+MIDDLE = (
+    r"(?s)violated: dying in batch \d.*, in the middle of its output, and started.* The query died before line \d+ of "
+)
 TABLES = """
 CREATE TABLE IF NOT EXISTS ledger (user, amount, batch);
 CREATE TABLE IF NOT EXISTS seen (user, batch);

@@ -88,7 +88,7 @@ def test_updated_rows_are_compared_only_where_the_last_of_a_key_is_known() -> No
 
     last = Plan(has_function=True, ends_in_function=True)
     assert why(["user"], last) == "" == why([], Plan(has_function=True), "append")
-    assert "an operator behind the function" in why(["user"], Plan(has_function=True))
+    assert "an operator above the function" in why(["user"], Plan(has_function=True))
     assert "unique=[…]" in why([], last)
     assert "checked only after the order within a batch" in why(["user"], last, held="a restart")
 

@@ -110,7 +110,7 @@ def test_a_job_whose_results_other_keys_change_is_inconclusive_until_each_histor
     # What a sink has written says nothing of the columns of its table.
     for given in ({}, {"unique": ["user", "window"]}):
         with pytest.raises(
-            Inconclusive, match=r"alone in its query it agrees.*If rows of other keys may change a result"
+            Inconclusive, match=r"in its own query this history agrees.*If rows of other keys may change a result"
         ):
             JobCheck(options(only_one_user, **given), OfTheFirstUser(), Variation(RUN)).check(40)
         alone = options(only_one_user, **given, alone=True)
@@ -183,7 +183,10 @@ def test_the_rows_of_histories_without_a_key_run_as_one_history_in_one_query_for
     assert min(Counting.ran) > 40
     plain = 2  # with late rows, and without them, where the end alone is compared
     assert Counting.ran.total() == plain + len(report.laws)
-    assert "histories of other keys, for the rows of all ran as one history: input clicks has no key" in str(report)
+    assert (
+        "histories with other keys, because the rows of all histories ran as one history: input clicks has no key"
+        in str(report)
+    )
 
 
 def test_of_rows_that_differ_as_one_history_the_smallest_history_is_shown() -> None:
@@ -193,7 +196,7 @@ def test_of_rows_that_differ_as_one_history_the_smallest_history_is_shown() -> N
             output = super().run(*given, **named)
             return replace(output, batches=without_the_last(output.batches)) if output.crashed else output
 
-    with pytest.raises(Violated, match="The rows of 12 histories differ as one history") as found:
+    with pytest.raises(Violated, match="The rows of 12 histories, run as one history, differ") as found:
         Invariants(options(copy, LosingOne, WITHOUT_KEY)).report(12, ())
     counterexample: Any = found.value.counterexample
     assert len(counterexample.history.arrivals) == 1
@@ -221,7 +224,9 @@ def test_a_job_that_emits_nothing_for_one_history_is_given_the_rows_of_all_as_on
 
     report = Invariants(options(frequent), ["the cuts between batches"]).report(30, ())
     assert {*report.laws.values()} == {30}
-    assert "the rows of all ran as one history: the job emits no row for the rows of one history" in str(report)
+    assert "the rows of all histories ran as one history: the job emits no row for the rows of one history" in str(
+        report
+    )
 
 
 def test_a_report_says_first_that_no_column_was_left_to_compare() -> None:
@@ -234,7 +239,7 @@ def test_a_report_says_first_that_no_column_was_left_to_compare() -> None:
         return [[{"stamped": row["amount"]} for row in rows] for rows in batches]
 
     report = Invariants(options(stamped, Stamping, WITHOUT_KEY)).report(10, ())
-    assert str(report).splitlines()[1].startswith("Compared is the number of rows alone: no column")
+    assert str(report).splitlines()[1].startswith("Only the number of rows was compared, because no column")
 
 
 def test_histories_whose_keys_may_share_an_event_are_not_asked_beside_each_other() -> None:
@@ -260,7 +265,7 @@ def test_a_broken_invariant_names_those_that_held_and_those_that_were_not_run() 
     (held,) = raised.value.notes
     before, after = asked[: asked.index(CUTS)], asked[asked.index(CUTS) + 1 :]
     done = "; ".join(f"{law} (20 histories)" for law in before) or "nothing was run"
-    assert held == f"Held before: {done}. Not run after the violation: {'; '.join(after) or 'none'}."
+    assert held == f"Held before: {done}. Not checked after the violation: {'; '.join(after) or 'none'}."
     assert len(before) + len(after) == 2
 
 
@@ -409,7 +414,7 @@ def test_the_violation_as_found_is_kept_beside_a_smaller_one_that_differs_in_ano
     assert first.count("Saved in") == told.count("Saved in") == 1
     # Both are run first the next time.
     again = JobCheck(options(of_two_faults, folder=tmp_path), Copies(), Variation(RUN))
-    with pytest.raises(Violated, match="2 of 2 histories that were found before still differ"):
+    with pytest.raises(Violated, match="2 of 2 histories, saved or given as examples, still differ"):
         again.replay([])
 
 
@@ -479,7 +484,7 @@ def test_histories_on_which_no_row_is_expected_are_inconclusive() -> None:
         ) -> list[Expected]:
             return [Expected("batches", [[] for _ in history.batches]) for history in histories]
 
-    hint = r'on one in twenty histories.* list values that do, Input\(…, values={"amount": \[…\]}\)'
+    hint = r'in one of twenty histories.* list values that pass, Input\(…, values={"amount": \[…\]}\)'
     with pytest.raises(Inconclusive, match=hint):
         checked(lambda batches: [[] for _ in batches], Nothing())
 
@@ -500,8 +505,8 @@ def test_a_job_that_loses_a_column_is_refused_where_the_rule_names_it_and_else_t
 
     looked_up: Any = [[{"user": "b"}], "user", "left"]
     for job, result, limit in [
-        (users, None, "Not compared: the columns amount: the oracle expects them, and the job's result lacks them"),
-        (copy, ["user", "at"], "Not compared: the columns amount: the oracle doesn't expect them"),
+        (users, None, "Not compared: the columns amount: the oracle returns them, and the job's result lacks them"),
+        (copy, ["user", "at"], "Not compared: the columns amount: the oracle doesn't return them"),
         (users, ["user", "at"], ""),
         (copy, None, ""),
     ]:
@@ -552,14 +557,14 @@ def test_each_step_of_a_check_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = JobCheck(options(copy, alone=True), Copies(), Variation(RUN))
     assert steps_of(monkeypatch, lambda: alone.check(12)) == [
         "drawing 12 histories",
-        *(f"running history {number} of 12 in a query of its own" for number in range(1, 13)),
+        *(f"running history {number} of 12 in its own query" for number in range(1, 13)),
     ]
     first, second, third, *more = steps_of(monkeypatch, lambda: checked(without_the_last, Copies()))
     assert (first, second) == ("drawing 40 histories", "running 40 histories in one query")
     assert re.fullmatch(r"shrinking: rows: \d+; at most 30 s", third)
     assert all(re.fullmatch(r"shrinking: rows: \d+; smaller histories to try: \d+", one) for one in more)
     failing = steps_of(monkeypatch, lambda: checked(refuses_large_amounts, Copies()))
-    assert "searching the rows that make its query fail: trying 40 histories" in failing
+    assert "searching for the rows that make its query fail: trying 40 histories" in failing
     of_crash = steps_of(monkeypatch, lambda: Invariants(options(copy)).report(20, ()))
     assert "a crash: running 20 histories in one query" in of_crash
 
@@ -575,7 +580,7 @@ def test_that_too_few_histories_are_asked_for_is_told_before_the_check() -> None
 def test_few_histories_are_inconclusive() -> None:
     with pytest.raises(
         Inconclusive,
-        match=r"a copy on all 5 histories, .* 10 histories at the least\. "
+        match=r"a copy on all 5 histories, .* at least 10 histories\. "
         r"Give more, such as histories=20, or another seed than 3\.$",
     ):
         JobCheck(options(copy, seed=3), Copies(), Variation(RUN)).check(5)
@@ -585,7 +590,7 @@ def test_fewer_than_half_of_the_histories_that_were_to_run_alone_are_inconclusiv
     soon_over = Variation(replace(RUN, seconds=1e-9))
     with pytest.raises(
         Inconclusive,
-        match=r"on all 1 histories, .* 20 histories at the least;.* such as seconds=4e-09 .--seconds., .* own",
+        match=r"on all 1 histories, .* at least 20 histories;.* such as seconds=4e-09 .--seconds., .* own",
     ):
         JobCheck(options(copy, alone=True, least_alone=20), Copies(), soon_over).check(40)
     assert JobCheck(options(copy, alone=True, least_alone=20), Copies(), Variation(RUN)).check(20).histories == 20
@@ -630,7 +635,7 @@ def with_second(batches: Batches) -> Batches:
 
 
 STAMPS = count()
-LEFT_OUT = "Not compared: the columns at_second, id, which have other values in each run"
+LEFT_OUT = "Not compared: the columns at_second, id, whose values differ between runs: they contain times"
 
 
 @pytest.mark.parametrize("job", [with_id, with_second])
@@ -640,7 +645,7 @@ def test_columns_that_have_other_values_in_each_run_are_left_out_and_listed(job:
     assert report.limits[0].startswith(LEFT_OUT)
     # No plan shows what a function adds: two plain runs do, where no oracle says which values are right.
     added = JobCheck(options(job), JobOracle(job=job), Variation(RUN)).check(20)
-    assert "which have other values in each run" in " ".join(added.limits)
+    assert "whose values differ between runs" in " ".join(added.limits)
     kept = Invariants(options(job)).report(20, ())
     assert len(kept.laws) > 4
     assert str(kept).splitlines()[1].startswith("Not compared: the columns ")
@@ -711,13 +716,13 @@ def test_a_job_is_not_asked_what_its_plan_or_its_keys_rule_out() -> None:
         def declare(self, run: RunOptions = PLAIN) -> Declared:
             return Declared(plan=Plan(frozenset({FORGETS})))
 
-    forgets = "dropDuplicatesWithinWatermark forgets at the end of a batch"
+    forgets = "dropDuplicatesWithinWatermark forgets rows only at the end of a batch"
     report = Invariants(options(copy, Forgetting, alone=True)).report(20, ())
     assert [*report.laws] == ["a restart", "a crash", "the number of partitions"]
     assert report.not_checked == [
         f"the cuts between batches: {forgets}",
         f"the order within a batch: {forgets}",
-        "histories of other keys, for each runs in a query of its own: alone=True",
+        "histories with other keys, because each history runs in its own query: alone=True",
     ]
     beside = Invariants(options(copy)).report(20, ())
     assert (beside.laws["histories of other keys in the query"], beside.not_checked) == (3, [])
@@ -726,7 +731,7 @@ def test_a_job_is_not_asked_what_its_plan_or_its_keys_rule_out() -> None:
 def test_a_history_of_an_invariant_is_refused_with_who_takes_it() -> None:
     variation = '{"law": "a crash", "given": [[0, true, "before its output"]]}'
     header = f'{{"job": "h", "inputs": {{"clicks": "{CLICKS.schema}"}}, "variation": {variation}}}\n'
-    with pytest.raises(BadInput, match=r"violates the invariant 'a crash' .*: give it to invariants\(…\)"):
+    with pytest.raises(BadInput, match=r"violates the invariant 'a crash' .*: pass it to invariants\(…\)"):
         JobCheck(options(copy), Copies(), Variation(RUN)).replay([header])
 
 
@@ -801,11 +806,11 @@ CLICKED = ("user", "at", "amount")
 @pytest.mark.parametrize(
     ("declared", "oracle", "goal"),
     [
-        ({"plan": Plan(by_event_time=True)}, Copies(), r"times around its timers of event time \(timeouts="),
+        ({"plan": Plan(by_event_time=True)}, Copies(), r"rows around the job's event-time timers \(timeouts="),
         (
             {"plan": Plan(frozenset({"Filter"}), event_times=[WatermarkColumn("at", "at", CLICKED, 1_000_000)])},
             Delayed(),
-            r"watermarks that are delayed by clicks 0 days, as expected \(the job's are by clicks 1 second\)",
+            r"the expected watermark delays clicks 0 days \(the job's delays are clicks 1 second\)",
         ),
         (
             {"tables": KEYED},
@@ -841,9 +846,9 @@ def text_of(*rows: tuple[str, int], law: str = "") -> str:
 def test_each_example_is_run_and_those_of_each_invariant() -> None:
     check = JobCheck(options(the_first), Copies(), Variation(RUN))
     check.replay([text_of(("a", 1)), text_of(("a", 1), ("b", 1))])
-    with pytest.raises(Violated, match="1 of 2 histories that were found before still differ"):
+    with pytest.raises(Violated, match="1 of 2 histories, saved or given as examples, still differ"):
         check.replay([text_of(("a", 1)), text_of(("a", 1), ("a", 2))])
-    with pytest.raises(Violated, match="1 of 1 histories that were found before still differ"):
+    with pytest.raises(Violated, match="1 of 1 histories, saved or given as examples, still differ"):
         Invariants(options(the_first)).report(20, [text_of(("a", 1), ("a", 2), law="the order within a batch")])
 
 
@@ -951,7 +956,7 @@ def test_the_keys_of_histories_that_run_as_one_are_kept_apart_only_where_there_a
 def test_a_history_that_differs_without_those_of_other_keys_is_a_violation_of_that_invariant() -> None:
     others = [law.of_jobs for law in laws() if law.of_jobs != "histories of other keys in the query"]
     assert Invariants(options(copy), others).report(20, ()).laws == {"histories of other keys in the query": 3}
-    with pytest.raises(Violated, match="It differs when it runs alone, but not together with others"):
+    with pytest.raises(Violated, match="The job differs when the history runs alone, but not in a query with other"):
         Invariants(options(only_one_user), others).report(20, ())
 
 

@@ -124,7 +124,7 @@ def test_a_sink_s_counterexample_is_of_its_table_at_the_end() -> None:
 @pytest.mark.parametrize(
     ("moment", "died_at", "said"),
     [
-        (Crash(0, True, MIDDLE), "before line 3", "1 differs. It died before line 3."),
+        (Crash(0, True, MIDDLE), "before line 3", "1 differs. The query died before line 3."),
         (Crash(0, True, MIDDLE), "", "1 differs."),
         (Crash(0, True, BEFORE), "before line 3", "1 differs."),
     ],
@@ -148,7 +148,7 @@ def test_a_violation_says_that_shrinking_ended_by_its_limit_and_how_a_right_job_
         return next(line for line in text.splitlines() if line.startswith("1 differs"))
 
     assert head() == head(deadline=Deadline(9)) == "1 differs. Leave it out."
-    assert head(deadline=over).startswith("1 differs. Leave it out. Shrinking stopped by its limit of time")
+    assert head(deadline=over).startswith("1 differs. Leave it out. Shrinking reached its time limit:")
 
 
 def test_a_failure_says_whether_a_history_made_it_and_whether_the_search_ended() -> None:
@@ -159,7 +159,7 @@ def test_a_failure_says_whether_a_history_made_it_and_whether_the_search_ended()
         return str(check.failure(failed, failing, check.variation, stopped)).partition("\n")[0]
 
     name = check.judge.name
-    assert said(None) == f"{name}: it broke, whatever arrives"
+    assert said(None) == f"{name}: it broke, whatever rows arrive"
     assert said(None, "It stopped") == f"{name}: it broke. It stopped"
     assert said(one) == f"{name}: it broke."
     assert said(one, "It stopped") == f"{name}: it broke. It stopped"
@@ -194,7 +194,7 @@ def test_all_digits_are_not_compared_where_they_depend_on_the_order_of_rows(
     if not refused:
         check_of(runner=Inexact, equality=Equality(digits))
         return
-    with pytest.raises(BadInput, match="digits=None compares all digits, and the last of avg in copy"):
+    with pytest.raises(BadInput, match="digits=None compares all digits, and the last digits of avg in copy"):
         check_of(runner=Inexact, equality=Equality(digits))
 
 
@@ -376,7 +376,7 @@ def test_a_counterexample_has_watermarks_where_the_delay_of_each_input_is_known(
 
 
 def test_why_histories_run_alone_is_said_by_the_first_reason_that_there_is() -> None:
-    without = "a watermark of the job is on a column within another one"
+    without = "a watermark of the job is on a field of a struct column"
     for more, declared, why in (
         ({}, {}, ""),
         ({"alone": True}, {}, "alone=True"),
@@ -487,7 +487,7 @@ def test_a_job_that_computes_with_keys_may_differ_beside_others_and_is_judged_al
     check = JobCheck(options(first_user, declaring(plan=plan)), FunctionOracle(lambda clicks: clicks), Variation(RUN))
     if computed:
         report = check.check(20)
-        assert "a history's result depends on the others, though no two share a key" in report.alone
+        assert "a history's result depends on other histories, although no two histories share a key" in report.alone
         assert not any(one.startswith("what the job computes with the key") for one in report.not_checked)
         return
     with pytest.raises(Inconclusive, match="If rows of other keys may change a result"):
@@ -502,13 +502,13 @@ def test_of_the_examples_of_a_law_the_smallest_that_differs_is_shown(tmp_path: P
         to_text(one, check_of().judge.witness.sources)
         for one in (history([click()] * 3), history([click("b")]), history([click(), click()]))
     ]
-    with pytest.raises(Violated, match="3 of 3 histories that were found before still differ") as raised:
+    with pytest.raises(Violated, match="3 of 3 histories, saved or given as examples, still differ") as raised:
         check_of(none).replay(examples)
     assert [row["user"] for _, row in raised.value.counterexample.history.arrivals] == ["b"]
     plainly = check_of(none)
     restart = Restart().variation(RUN, [0])
     of_restart = [to_text(history([click()], variation=restart.saved), plainly.judge.witness.sources)]
-    with pytest.raises(Violated, match="1 of 1 histories that were found before"):
+    with pytest.raises(Violated, match="1 of 1 histories, saved or given as examples"):
         check_of(none, variation=restart).replay(of_restart)
     (crash,) = [one for one in variations_of(RUN, 0, 6) if one.law == "a crash"]
     check_of(none, variation=crash).replay(of_restart)  # it is another invariant's

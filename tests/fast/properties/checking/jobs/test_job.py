@@ -89,7 +89,7 @@ def test_an_unknown_argument_is_refused_with_those_that_there_are() -> None:
 def test_a_check_first_runs_the_examples_that_it_is_given() -> None:
     row = '{"user": "a", "at": "2024-07-15T12:00:00Z", "amount": 1}'
     example = f'{{"job": "h0", "inputs": {{"clicks": "{CLICKS.schema}"}}}}\n{{"input": "clicks", "row": {row}}}'
-    with pytest.raises(Violated, match="1 of 1 histories that were found before still differ"):
+    with pytest.raises(Violated, match="1 of 1 histories, saved or given as examples, still differ"):
         Job(without_the_last, CLICKS).check(expect=BatchOracle(copy), histories=20, examples=[example])
     with pytest.raises(Violated, match="of 20 histories differ"):
         Job(without_the_last, CLICKS).check(expect=BatchOracle(copy), histories=20)

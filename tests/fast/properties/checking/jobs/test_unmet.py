@@ -45,10 +45,10 @@ def unmet(monkeypatch: pytest.MonkeyPatch, **more: Any) -> list[str]:
     [
         ({}, ""),
         ({"count": 10, "expecting": 10}, ""),
-        ({"count": 9, "expecting": 9}, "10 histories at the least"),
+        ({"count": 9, "expecting": 9}, "at least 10 histories"),
         ({"expecting": 2}, ""),
-        ({"expecting": 1}, "rows that are expected, on one in twenty histories (they are on 1)"),
-        ({"expecting": 0}, "rows that are expected, on one in twenty histories (they are on 0); if the job"),
+        ({"expecting": 1}, "expected rows in one of twenty histories (only 1 have expected rows)"),
+        ({"expecting": 0}, "expected rows in one of twenty histories (only 0 have expected rows); perhaps the job"),
         ({"goals": (REPEATED,), "covered": (REPEATED,)}, ""),
         ({"goals": (REPEATED,)}, REPEATED),
         ({"goals": (RESTORED,)}, RESTORED),
@@ -57,7 +57,7 @@ def unmet(monkeypatch: pytest.MonkeyPatch, **more: Any) -> list[str]:
         ({"goals": (REPEATED,), "is_sink": True}, ""),
         ({"goals": (REPEATED,), "is_sink": True, "crashed": ("commit",)}, REPEATED),
         ({"goals": (CHANGED,), "is_sink": True}, CHANGED),
-        ({"plan": Plan(by_event_time=True)}, "times around its timers of event time"),
+        ({"plan": Plan(by_event_time=True)}, "rows around the job's event-time timers"),
         ({"plan": Plan(by_event_time=True), "timers": (SECOND,)}, ""),
         ({"plan": Plan(by_event_time=True), "law": "a crash"}, ""),
     ],
@@ -78,9 +78,9 @@ def test_a_goal_is_unmet_where_the_check_has_shown_nothing_of_it(
         ({"": SECOND}, [0, SECOND], ""),
         ({"": 0}, [], ""),
         ({"a": SECOND, "b": 0}, [SECOND], ""),
-        ({"": SECOND}, [2 * SECOND], "1 second, as expected (the job's are by 2 seconds)"),
-        ({"": SECOND}, [], "1 second, as expected (the job's are by nothing)"),
-        ({"": SECOND}, [SECOND, 3 * SECOND], "1 second, as expected (the job's are by 1 second and 3 seconds)"),
+        ({"": SECOND}, [2 * SECOND], "1 second (the job's delays are 2 seconds)"),
+        ({"": SECOND}, [], "1 second (the job's delays are nothing)"),
+        ({"": SECOND}, [SECOND, 3 * SECOND], "1 second (the job's delays are 1 second and 3 seconds)"),
     ],
 )
 def test_another_delay_of_the_watermark_than_expected_is_named(
@@ -88,7 +88,7 @@ def test_another_delay_of_the_watermark_than_expected_is_named(
 ) -> None:
     plan = Plan(operators=frozenset({"Aggregate"}), delays_us=delays_us)
     found = unmet(monkeypatch, expected_us=expected_us, plan=plan)
-    assert found == [f"watermarks that are delayed by {other}"] * bool(other)
+    assert found == [f"the expected watermark delays {other}"] * bool(other)
 
 
 def test_the_goals_are_unmet_in_the_order_of_their_weight(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,10 +97,10 @@ def test_the_goals_are_unmet_in_the_order_of_their_weight(monkeypatch: pytest.Mo
     found = unmet(monkeypatch, goals=(REPEATED,), expected_us={"": SECOND}, plan=plan, **more)
     starts = (
         REPEATED,
-        "watermarks",
-        "times around",
-        "rows that are expected",
-        "10 histories",
+        "the expected watermark delays",
+        "rows around",
+        "expected rows",
+        "at least 10 histories",
         "of a table",
         "a late row",
     )
@@ -142,7 +142,7 @@ def test_what_each_input_may_have_and_no_history_has_is_not_checked() -> None:
         return not_checked(judge, draws, [])
 
     nulls = "null event times, in at of a and at of b: Input(…, null_times=0.05) draws some"
-    flawed = "payloads that are no rows, on a and b: Input(…, malformed=0.05) draws some"
+    flawed = "payloads that can't be parsed as rows, on a and b: Input(…, malformed=0.05) draws some"
     assert left() == ["ties", nulls, flawed]
     assert left(null_times=0.1) == ["ties", flawed]
     assert left(malformed=0.1) == ["ties", nulls]
@@ -199,10 +199,10 @@ def test_the_limits_of_a_verdict_are_each_said_with_all_that_they_are_of() -> No
     )
     assert limits(judge) == [
         "Not compared: the columns x, y: without= leaves them out",
-        "Not compared: the columns i, j, k, l, m, n, which have other values in each run: those of the clock, of "
-        "randomness, of files, partitions or offsets",
-        "Not compared: the columns e, f: the oracle doesn't expect them",
-        "Not compared: the columns g, h: the oracle expects them, and the job's result lacks them",
+        "Not compared: the columns i, j, k, l, m, n, whose values differ between runs: they contain times of the clock, "
+        "random values, files, partitions or offsets",
+        "Not compared: the columns e, f: the oracle doesn't return them",
+        "Not compared: the columns g, h: the oracle returns them, and the job's result lacks them",
         "Not checked: a write",
         "Not checked: a read",
         "Not checked: the trigger s: the check decides which rows each batch contains",
@@ -210,7 +210,7 @@ def test_the_limits_of_a_verdict_are_each_said_with_all_that_they_are_of() -> No
         "Set by the job: spark.a=0, spark.b=1, spark.c=3",
     ]
     judge.declared.columns = [*"ijklmnxy"]
-    assert limits(judge)[0].startswith("Compared is the number of rows alone: no column has the same values")
+    assert limits(judge)[0].startswith("Only the number of rows was compared, because no column has the same values")
 
 
 def test_eight_sides_that_no_row_is_on_are_named_and_the_others_counted(monkeypatch: pytest.MonkeyPatch) -> None:

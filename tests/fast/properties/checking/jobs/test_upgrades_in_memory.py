@@ -133,7 +133,9 @@ class Failing(UpgradedRunner):
 
 
 def test_a_job_that_can_not_go_on_is_refused_and_one_that_can_not_run_at_all_has_failed() -> None:
-    with pytest.raises(UpgradeRefused, match=r"doubled.* can't go on from the checkpoint of .*copy.*: the state is of"):
+    with pytest.raises(
+        UpgradeRefused, match=r"doubled.* can't continue from the checkpoint of .*copy.*: the state is of"
+    ):
         upgrades(copy, doubled, runner=Failing).report(20, ())
     with pytest.raises(QueryFailed, match="it can't run at all") as failed:
         upgrades(doubled, copy, runner=Failing).report(20, ())
@@ -148,7 +150,7 @@ def test_a_report_has_the_least_of_all_upgrades_and_the_limits_of_each() -> None
         check.judge.met.settings = {f"of.check.{number}": "1"}
     report = checks.report(20, ())
     assert [*report.laws] == [f"an upgrade after batch {cut}" for cut in range(3)]
-    begins = [*(f"Upgraded after batch {cut}: rows" for cut in range(3)), "In 7 comparisons rows come in another batch"]
+    begins = [*(f"Upgraded after batch {cut}: rows" for cut in range(3)), "In 7 comparisons, rows are in another batch"]
     assert [line.startswith(begin) for line, begin in zip(report.counted, begins, strict=True)] == [True] * 4
     assert [limit.count("of.check") for limit in report.limits] == [1, 1, 1]
 
@@ -161,12 +163,12 @@ def test_a_counterexample_is_saved_run_first_and_refused_by_other_checks(tmp_pat
     saved = [found.value.path / "history.jsonl"]
     for examples, folder in (((), tmp_path), (saved, None)):
         checks = upgrades(first_of_user, first_of_user, folder=folder)
-        with pytest.raises(Violated, match="1 of 1 histories that were found before still differ"):
+        with pytest.raises(Violated, match="1 of 1 histories, saved or given as examples, still differ"):
             checks.report(20, examples)
         first, *twice = [run for run in ran(checks) if run[0] is not None]
         assert first == (first_of_user, first_of_user, (0,))
         assert len(twice) == 2  # two runs alike tell columns that are others in each run
-    with pytest.raises(BadInput, match=r"violates the invariant 'an upgrade' .* give it to upgrade\(…\)"):
+    with pytest.raises(BadInput, match=r"violates the invariant 'an upgrade' .* pass it to upgrade\(…\)"):
         JobCheck(options(first_of_user), as_batch(), Variation(RUN)).replay(saved)
 
 
@@ -187,7 +189,7 @@ def test_a_report_has_the_fewest_histories_and_how_values_were_compared() -> Non
         check.check = lambda count, made=made, number=number: replace(made, laws={"it": 20 - number})  # type: ignore[method-assign,misc]
     report = checks.report(20, ())
     assert (report.histories, report.equality) == (18, three)
-    assert "goes on from the checkpoint of copy" in report.says
+    assert "continues from the checkpoint of copy" in report.says
     assert "on 18 histories." in report.says
     *_, of_inputs, of_sources = report.not_checked
     assert of_inputs.startswith("null event times, in at of clicks")
@@ -239,7 +241,7 @@ def test_versions_with_other_sources_run_without_the_check_s_clock(old: Plan, ne
     checks = upgrades(doubled, copy, runner=Reading)
     assert {check.without_clock for check in checks.checks} == {is_without}
     assert {bool(one.clock) for one in checks.checks[0].draws.draw(9)} == {not is_without}
-    told = "rows alone move the watermark"
+    told = "rows of the history move the watermark"
     assert (told in " ".join(checks._not_checked())) == is_without
 
 
@@ -267,7 +269,7 @@ def test_the_earlier_version_runs_under_its_own_mode_and_settings_and_its_state_
     assert (second.mode, second.settings, second.repartition, defaults) == ("append", {}, None, [HISTORIES, ()])
     of_old = [settings for job, settings in declared if job is doubled]
     assert of_old == [{"spark.a": "1", "spark.b": "2"}, {"spark.a": "1", "spark.b": "1"}]
-    with pytest.raises(BadInput, match="old and new are a Sink and a function"):
+    with pytest.raises(BadInput, match="the earlier version and the new version are a Sink and a function"):
         check_upgrade(given, (Sink(copy, copy), None, None), None, {}, None, None)  # type: ignore[arg-type]
 
 

@@ -40,7 +40,7 @@ def bought(clicks: DataFrame) -> DataFrame:
 
 
 def test_a_job_that_emits_nothing_is_inconclusive_and_told_to_list_values() -> None:
-    with pytest.raises(Inconclusive, match=r"list values that do, Input\(…, values="):
+    with pytest.raises(Inconclusive, match=r"list values that pass, Input\(…, values="):
         check_job(bought, CLICKS, expect="select * from clicks where user = 'nobody'", histories=40)
 
 
@@ -143,7 +143,7 @@ def test_what_a_check_that_is_interrupted_was_shrinking_is_saved_and_run_first_t
     metadata = json.loads((path / "counterexample.json").read_text())
     assert (metadata["confirmed"], metadata["seed"], metadata["law"]) == (False, 3, "the SQL statement")
 
-    with pytest.raises(Violated, match="1 of 1 histories that were found before still differ") as found:
+    with pytest.raises(Violated, match="1 of 1 histories, saved or given as examples, still differ") as found:
         check_job(more_by_one, CLICKS, seed=4, **given)
     assert (found.value.path, found.value.counterexample.seed) == (path, 3)
     assert json.loads((path / "counterexample.json").read_text()) == {**metadata, "confirmed": True}

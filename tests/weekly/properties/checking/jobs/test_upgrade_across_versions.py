@@ -242,7 +242,7 @@ def test_what_the_older_pyspark_lacks_is_named_with_its_line(version: str, job: 
 def test_spark_refuses_to_go_on(version: str, old: Job, new: Job, more: dict[str, Any], said: str) -> None:
     with pytest.raises(UpgradeRefused, match=said) as refused:
         upgrade(old, new, *inputs_of(new), from_pyspark=version, histories=20, **more)
-    assert f"on PySpark {version}, whatever arrives: " in str(refused.value)
+    assert f"on PySpark {version}, whatever rows arrive: " in str(refused.value)
 
 
 def test_a_change_of_the_job_is_found_across_versions() -> None:

@@ -55,9 +55,9 @@ def reported(written: int = 6, not_checked: Sequence[str] = (), unreadable: int 
 
 def test_a_run_of_which_no_row_can_be_judged_is_inconclusive() -> None:
     said = reported(1, ["2 keys with late rows"])
-    assert "wrote what the rule expects, in batches 0 to 9" in said
+    assert "wrote the rows that the rule expects, in batches 0 to 9" in said
     assert "Not checked: 2 keys with late rows." in said.splitlines()
-    with pytest.raises(Inconclusive, match="none of what the run of totals has written can be judged: 2 keys with"):
+    with pytest.raises(Inconclusive, match="none of the rows that the run of totals wrote can be judged: 2 keys with"):
         reported(0, ["2 keys with late rows"])
     with pytest.raises(Inconclusive, match="has no output, and none is expected"):
         reported(0)
@@ -67,8 +67,8 @@ def test_a_run_of_which_no_row_can_be_judged_is_inconclusive() -> None:
     ("unreadable", "said"),
     [
         (0, ""),
-        (1, "1 record whose payload is no row, which the job is to skip"),
-        (1_200, "1,200 records whose payload is no row, which the job is to skip"),
+        (1, "1 record with a payload that can't be parsed, which the job should skip"),
+        (1_200, "1,200 records with a payload that can't be parsed, which the job should skip"),
     ],
 )
 def test_records_that_are_no_rows_are_counted_among_what_is_not_checked(unreadable: int, said: str) -> None:
@@ -79,7 +79,7 @@ def test_a_key_of_too_many_rows_is_not_looked_at_closer(monkeypatch: pytest.Monk
     monkeypatch.setattr(narrowing, "MOST_ROWS_OF_PART", 4)
     many = [[{"user": "a", "at": datetime(2026, 1, 1, tzinfo=UTC), "amount": number}] for number in range(6)]
     said = told(lambda read: read[1:], read=many)
-    assert "The run has read 6 rows that may have made it, too many to look at them closer: name the key" in str(said)
+    assert "The run read 6 rows that may have caused the wrong row, too many to shrink: name the key" in str(said)
 
 
 BOUGHT = Input("user string, item int, at timestamp, amount bigint", key=["user", "item"], name="clicks")
@@ -154,12 +154,12 @@ def test_where_a_wrong_row_was_written_is_said_as_far_as_the_sink_s_log_tells(ab
     one.run = replace(one.run, written=replace(one.run.written, about=about))
     with pytest.raises(Violated) as found:
         _judged(one)
-    where = "in batch 6" + " or a batch beside it" * about if by_batch else "at the end"
+    where = "in batch 6" + " or a batch next to it" * about if by_batch else "at the end"
     assert sentence(found.value).startswith(f"violated: {where} the run of copy")
 
 
 def test_a_run_that_has_read_nothing_shows_nothing() -> None:
-    with pytest.raises(Inconclusive, match=r"inconclusive: the run of copy .* has read no row$"):
+    with pytest.raises(Inconclusive, match=r"inconclusive: the run of copy .* read no rows$"):
         _judged(judging_of(lambda read: [], read=[[], []]))
 
 
@@ -247,9 +247,8 @@ def test_columns_that_nothing_is_expected_of_and_those_of_other_values_in_each_r
 
     report = _judged(judging_of(stamped, job, by_batch=by_batch, runner=Stamping))
     assert report.limits == [
-        "Not compared: the columns id, seen_at, which have other values in each run: those of the clock, of "
-        "randomness, of files, partitions or offsets",
-        "Not compared: the columns more: the oracle doesn't expect them",
+        "Not compared: the columns id, seen_at, whose values differ between runs: they contain times of the clock, random values, files, partitions or offsets",
+        "Not compared: the columns more: the oracle doesn't return them",
     ]
     assert str(report).splitlines()[1:3] == [f"{one}." for one in report.limits]
     assert [*report.checked.notes[:2]] == [f"{one}." for one in report.limits]
