@@ -98,7 +98,7 @@ def test_a_watermark_on_a_column_that_the_job_makes_is_refused_with_a_clock() ->
     def delayed(payments: Any) -> Any:
         return payments.selectExpr("store", "paid_at + INTERVAL 5 MINUTES AS due").withWatermark("due", "1 minute")
 
-    with pytest.raises(BadInput, match="has its watermark on 'due', which it makes of other columns"):
+    with pytest.raises(BadInput, match="has its watermark on 'due', which it computes from other columns"):
         check_job(delayed, PAYMENTS, expect=drop_duplicates(["store"], delay="1 minute"), histories=HISTORIES)
 
 

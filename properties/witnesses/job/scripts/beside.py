@@ -77,9 +77,8 @@ class Finder(MetaPathFinder):
             for folder in self.folders:
                 found = PathFinder.find_spec(fullname, [str(folder)])
                 if found is not None and _has_code(found):
-                    if str(folder) not in sys.path:
-                        # at the beginning, because the workers also import from this folder
-                        sys.path.insert(1, str(folder))
+                    # at the beginning, because the workers also import from this folder
+                    sys.path.insert(1, str(folder))
                     return found
         return stand_in(fullname, self.skip)
 

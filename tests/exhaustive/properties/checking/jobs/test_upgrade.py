@@ -361,7 +361,7 @@ def test_an_old_version_that_fails_by_itself_is_no_refused_upgrade() -> None:
         upgrade(fails_when_it_runs, plain, CLICKS, histories=8)
     with pytest.raises(StreamproofError, match=r"the Spark query failed: .*no") as failed:
         upgrade(plain, fails_when_it_runs, CLICKS, histories=8)
-    assert "can't go on" not in str(failed.value)
+    assert "can't continue" not in str(failed.value)
 
 
 @pytest.mark.usefixtures("unshrunk")

@@ -15,7 +15,7 @@ from memory_jobs import RUN, MemoryRunner, copy, options
 from streamproof import BadInput, Inconclusive, Sink, Violated
 from streamproof.properties.checking.fuzzing.divergences import EXCLUDED_RULES, FILTERED_WATERMARK
 from streamproof.properties.checking.jobs.draws import DAY_US, Draws
-from streamproof.properties.checking.jobs.invariants import Invariants
+from streamproof.properties.checking.jobs.invariants import IN_COMMIT, Invariants
 from streamproof.properties.checking.jobs.job_check import (
     BESIDE,
     KEYED,

@@ -199,8 +199,8 @@ def test_the_limits_of_a_verdict_are_each_said_with_all_that_they_are_of() -> No
     )
     assert limits(judge) == [
         "Not compared: the columns x, y: without= leaves them out",
-        "Not compared: the columns i, j, k, l, m, n, whose values differ between runs: they contain times of the clock, "
-        "random values, files, partitions or offsets",
+        "Not compared: the columns i, j, k, l, m, n, whose values differ between runs: they contain times of the "
+        "clock, random values, files, partitions or offsets",
         "Not compared: the columns e, f: the oracle doesn't return them",
         "Not compared: the columns g, h: the oracle returns them, and the job's result lacks them",
         "Not checked: a write",

@@ -109,6 +109,10 @@ def test_the_history_of_a_join_names_the_inputs() -> None:
 def test_a_join_with_one_bound_forgets_one_input() -> None:
     assert "this join never forgets a row of views, and " in named(joined("inner", 0, None))["never forgets"].says
     assert "this join never forgets a row of payments, and " in named(joined("inner", None, 0))["never forgets"].says
+    assert "this join never forgets a row, and " in named(joined("inner", None, None))["never forgets"].says
+    for inputs, says in (({"0": "views"}, "a row, "), ({"1": "bought"}, "a row of bought, ")):
+        notes_on_one = notes_of(Skeleton((joined("inner", None, 0),), TYPES), inputs)
+        assert [f"never forgets {says}" in note.says for note in notes_on_one if note.name == "never forgets"] == [True]
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,8 @@ def test_a_script_that_fails_before_more_queries_must_say_which_it_means(scripte
             assert scripted(later, query=query)[0].isStreaming
     within = f"{HEAD}{START}print(orders.writeStream, 1 / 0)\n"
     assert "the script starts queries there or later" in scripted.refused(within)
+    block = scripted(f"{HEAD}if orders:\n    {START}    1 / 0\n")[1]
+    assert "line 7, where the script raised ZeroDivisionError: division by zero" in " ".join(block.notes)
 
 
 def test_one_of_several_queries_is_chosen_by_its_name_or_its_index(scripted: Scripted) -> None:

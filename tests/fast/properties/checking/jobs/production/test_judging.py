@@ -210,7 +210,8 @@ def test_rows_of_unsure_keys_are_not_compared_and_these_are_counted() -> None:
     assert (expected.rows, rows) == ([[row(1, "b")] * 2], [row(1, "b")] * 2)
     assert judge.run.written == Written(rows, [1, 3])
     assert judge.not_checked == [
-        "4 keys with rows at or behind the watermark, and the SQL statement can't decide whether such rows count: expect a rule, such as windows(…)"
+        "4 keys with rows at or behind the watermark, and the SQL statement can't decide whether such rows count: "
+        "expect a rule, such as windows(…)"
     ]
 
 

@@ -247,7 +247,8 @@ def test_columns_that_nothing_is_expected_of_and_those_of_other_values_in_each_r
 
     report = _judged(judging_of(stamped, job, by_batch=by_batch, runner=Stamping))
     assert report.limits == [
-        "Not compared: the columns id, seen_at, whose values differ between runs: they contain times of the clock, random values, files, partitions or offsets",
+        "Not compared: the columns id, seen_at, whose values differ between runs: they contain times of the clock, "
+        "random values, files, partitions or offsets",
         "Not compared: the columns more: the oracle doesn't return them",
     ]
     assert str(report).splitlines()[1:3] == [f"{one}." for one in report.limits]

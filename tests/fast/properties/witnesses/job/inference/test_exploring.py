@@ -213,6 +213,9 @@ def test_a_widget_without_a_default_gets_a_stand_in_that_is_told(explore: Explor
     (query,) = explore.queries(f"dbutils.widgets.get('Day')\n{EVENTS}{START}")
     assert query.source.widgets == {"Day": "day"}
     assert query.told == ["its widget Day is day: set another in the widget's default"]
+    source = replace(query.source, widgets={"Day": "Monday"})
+    (query,) = inferred_queries(source, explore.session, {}, {})
+    assert (query.source.widgets, query.told) == ({"Day": "Monday"}, [])
 
 
 def test_stand_ins_are_told_with_the_way_to_say_others(explore: Exploring) -> None:
