@@ -61,7 +61,7 @@ def faults_of(faults: Sequence[str], is_sink: bool) -> list[str]:
 
 
 class Invariants:
-    """The checks of a job's invariants, each against the shared plain run of the job.
+    """The checks of a job's invariants: each compares another run of the job with the run with default options.
 
     Args:
         options: The common options of the checks.
@@ -203,7 +203,7 @@ def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str]
     """
     law, plans = variation.law, (before.judge.declared.plan, before.judge.met.plan)
     if variation.comparing == "end" and any(FORGETS in plan.operators for plan in plans):
-        return f"{law}: dropDuplicatesWithinWatermark forgets at the end of a batch"
+        return f"{law}: dropDuplicatesWithinWatermark forgets rows only at the end of a batch"
     if law == Cuts.of_jobs and before.judge.without_table:
         return f"{law}: {before.judge.without_table}"
     if law == Cuts.of_jobs and variation.run.processing_time:
@@ -231,8 +231,10 @@ def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str]
         if OrderLaw.of_jobs not in held:  # the order law doesn't apply to a batch with indistinguishable rows
             return f"{law}: it is checked only after {OrderLaw.of_jobs}"
         if not before.judge.unique_columns or before.judge.without_table:
-            return f"{law}: it isn't known which rows update each other; unique=[…] names the columns that tell"
-        # The last row of a key in a batch counts, and few operators keep the order.
+            return (
+                f"{law}: nothing shows which rows update each other; unique=[…] names the columns that identify a row"
+            )
+        # The last row of a key in a batch counts, and few operators keep the order of rows.
         if not before.judge.declared.plan.ends_in_function:
             return f"{law}: an operator above the function may change the order of a key's rows"
     return ""

@@ -128,7 +128,7 @@ class Job:
     def invariants(
         self, *, without: Sequence[str] = (), faults: Sequence[str] = (), **asked: Unpack[Drawing]
     ) -> JobReport:
-        """Check, without an oracle, that the way the job's query runs doesn't change its output.
+        """Check, without an oracle, that the way Spark runs the job's query doesn't change the query's output.
 
         One run restarts the query after each batch. Another run crashes in each micro-batch, with and without data,
         before its output and between output and commit, so that Spark repeats the batch. A sink's query also crashes in

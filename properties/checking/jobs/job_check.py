@@ -526,7 +526,7 @@ class JobCheck:
         """
         head = " ".join(filter(None, (head, variation.remedy, self.two_runs)))
         if compared.output.died_at and any(at.moment in OF_SINKS for at in variation.run.crash_in):
-            head = f"{head} It died {compared.output.died_at}."
+            head = f"{head} The query died {compared.output.died_at}."
         if variation.run.fault:
             head = f"{head} {compared.under_fault}"
         causes = [name for name in self.judge.divergences if self.may_cause(name, history, variation)]

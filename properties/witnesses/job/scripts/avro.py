@@ -35,7 +35,7 @@ def avro_as_json(lift: Lift) -> Iterator[tuple[Any, dict[str, Any]]]:
         if not isinstance(kind, StructType):  # no payload of the check
             return own(data, jsonFormatSchema, dict(options or {}))
         lift.note("from_avro(…) reads JSON, for Spark has no Avro here")
-        given = F.col(data) if isinstance(data, str) else data
+        given: Any = F.col(data) if isinstance(data, str) else data
         behind = _BEHIND_HEADER.fullmatch(given._jc.toString())
         return F.from_json((F.col(behind[1]) if behind is not None else given).cast("string"), kind)
 

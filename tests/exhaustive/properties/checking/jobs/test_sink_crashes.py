@@ -174,7 +174,7 @@ def test_files_that_are_read_without_spark_s_log_are_found() -> None:
         return ds.dataset(files).to_table().to_pylist() if files else []
 
     with pytest.raises(
-        Violated, match=r"(?s)in the middle of its output.*It died after the sink had written its files"
+        Violated, match=r"(?s)in the middle of its output.*The query died after the sink had written its files"
     ):
         checked(Sink(start, read))
 

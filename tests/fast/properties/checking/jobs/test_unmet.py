@@ -248,4 +248,4 @@ def test_the_numbers_of_the_declared_plan_and_of_the_plan_that_has_run_are_named
             witness=SimpleNamespace(alone=False, sources=[clicks.source]),
         )
         said = not_checked(judge, draws, [])[0]
-        assert said.startswith("values just at the numbers that the job compares with, a at 1 and b at 2: Input(")
+        assert said.startswith("values near the constants that the job compares with, a at 1 and b at 2: Input(")
