@@ -12,7 +12,7 @@ from ...reference.spark.aggregates import Mode as Mode
 WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 """The setting with which a query combines several watermarks; the query's checkpoint stores it."""
 Trigger: TypeAlias = Literal["default", "available_now"]
-"""`default`: a batch without data follows each batch that moves the watermark; `available_now`: only after the last
+"""With `default`, a batch without data follows each batch that moves the watermark; with `available_now`, only the last
 batch.
 """
 Moment: TypeAlias = Literal[
@@ -106,7 +106,7 @@ class RunOptions:
 
     @property
     def watermark_policy(self) -> Literal["min", "max"]:
-        """The rule that combines several watermarks into the query's watermark: `max` or `min`."""
+        """The rule that combines several watermarks into the query's watermark, `max` or `min`."""
         policy = self.settings.get(WATERMARK_POLICY, "min")
         return "max" if policy.lower() == "max" else "min"  # Spark accepts either case
 

@@ -40,9 +40,9 @@ class InferredScript:
 
     Attributes:
         script: The job.
-        lines: The lines about the inferred facts.
-        reads: The script's reads as Python code, by their names.
-        by_row: Whether each row of its result derives from a single row of an input.
+        lines: The lines about the inferred inputs.
+        reads: The Python code of the script's reads, by the names of the inputs.
+        by_row: Whether each row of the query's result derives from a single row of an input.
         twin: The sentence that names the query that this query's check would repeat; empty: no such query.
     """
 

@@ -37,9 +37,9 @@ def sinks(
     ] = None,
     json_file: Annotated[
         Path | None,
-        typer.Option("--json", metavar="FILE", help="Write all cells here; those that it has are not played again."),
+        typer.Option("--json", metavar="FILE", help="Write all cells here; cells that the file has aren't run again."),
     ] = None,
-    known: Annotated[bool, typer.Option("--list", help="List the sinks and faults, and play nothing.")] = False,
+    known: Annotated[bool, typer.Option("--list", help="List the sinks and faults, and run nothing.")] = False,
 ) -> None:
     """Print each sink's promises, and its behaviour under faults: rows lost, doubled or torn, or a query stuck.
 

@@ -1,4 +1,4 @@
-"""Runs jobs in a process with another version of PySpark, which ends when this process ends.
+"""Runs jobs in a process with another version of PySpark; the other process ends with this process.
 
 Both processes run the same streamproof, and exchange pickled requests and answers. Pickle stores functions and classes
 by name, and Arrow tables in Arrow's stream format, which all versions read.
@@ -112,7 +112,7 @@ class PySparkProcess:
     Args:
         python: The Python interpreter of the process.
         version: The requested version of PySpark.
-        start: The request that starts its session (None: start with the settings of the user's session).
+        start: The request that starts the session (None: start with the settings of the user's session).
 
     Attributes:
         version: The version of PySpark in the process.

@@ -1,7 +1,7 @@
 """Runs a job's query over micro-batches, and returns the rows of each micro-batch.
 
 Each batch has a file for the clock and a file for each input. Under the default trigger, an empty file follows each
-batch: Spark's micro-batch without data then runs at a fixed moment after the watermark moves.
+batch, so that Spark's micro-batch without data runs at a fixed moment.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ class QueryOutput:
         tables: The job's use of the static tables.
         settings: The session settings that the job changes.
         triggers: The triggers that a sink sets and the check replaces.
-        divergences: As `Declared.divergences`, for a sink only: its plan is known only from its query.
+        divergences: For a sink, the names of the known divergences that affect the sink's query, as in
+            `Declared.divergences`.
         fault: The outcome of the fault that a sink has undergone.
     """
 
@@ -155,7 +156,7 @@ class Runner(RunnableJob):
         """Run the job over batch DataFrames, and return its rows.
 
         Raises:
-            BadInput: The job breaks the contract, or Spark refuses it.
+            BadInput: The job breaks the contract, or Spark refuses the job.
             StreamproofError: The job failed.
         """
 
@@ -217,7 +218,7 @@ def query_over(runnable: RunnableJob, spark: SparkSession, folder: Path, feed: F
 
 
 def output_of(query: JobQuery, run_all: Callable[[], None]) -> QueryOutput:
-    """Return a query's rows, with the faults and late rows of its run; `run_all` runs its batches."""
+    """Run a query's batches with `run_all`, and return its rows, with the faults and late rows of its run."""
     batches, parts = query.emitted(run_all)
     declaration, deaths, committed = query.declaration, query.deaths, query.times.committed
     covered = {REPEATED} if any(has_rows for _, has_rows in deaths.happened) else set()

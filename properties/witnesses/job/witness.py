@@ -49,7 +49,7 @@ def keyed_tables(sources: Sequence[Source], used: TablesUsed) -> dict[str, str]:
 
 
 def why_unkeyed(sources: Sequence[Source], used: TablesUsed) -> str | None:
-    """Return why the job's look-ups of its key keep histories from sharing a query (None: they may share)."""
+    """Return why the job's use of static tables keeps the histories from sharing a query (None: they can share)."""
     carriers = _carriers(sources)
     if not used.initial <= {*keyed_tables(sources, used)}:
         return OTHER_STATE

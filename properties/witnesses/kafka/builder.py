@@ -34,12 +34,13 @@ class KafkaDialect:
             other side.
         suppress: Emit closed windows through `suppress(untilWindowCloses)`, not through `EmitStrategy.onWindowClose`.
         keyless_waits: With manual delivery, let a left join's subscriptions without a key wait on a separate route,
-            which history lines can't name. By default, Kafka gets them with the old key's subscription, or immediately
-            if there is none.
-        answers: Let an inner foreign-key join send a left join's messages, so that it responds to all changes of left
-            rows: the change to Kafka's code that closes its races.
-        stores: The kind of stores. RocksDB, Kafka's own default, is slower, and emits more with `onWindowClose`: it
-            forgets whole segments of time, so a closed window is still stored unless stream time leaps far.
+            which history lines can't name. By default, Kafka gets these subscriptions together with the old key's
+            subscription, or immediately without such a subscription.
+        answers: Make an inner foreign-key join send a left join's messages, so that the join responds to all changes of
+            left rows.
+        stores: The kind of stores. RocksDB, Kafka's own default, is slower, and emits more windows with
+            `onWindowClose`, because RocksDB deletes whole segments of time, so a closed window is still stored unless
+            stream time leaps far.
     """
 
     exact_retention: bool = False

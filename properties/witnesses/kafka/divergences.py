@@ -49,7 +49,7 @@ class KafkaDivergence:
         source: The source that describes the behaviour.
         setting: The settings of Kafka that show the divergence; see `DIALECTS`.
         since: The first release that shows the divergence, from 3.6 on.
-        fixed_in: The first release without it, for each minor release with a fix, in order.
+        fixed_in: The first release without the divergence, for each minor release with a fix, in order.
     """
 
     name: str

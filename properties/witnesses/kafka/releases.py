@@ -37,7 +37,7 @@ class ReleaseAnswer:
 
     @property
     def shows(self) -> bool | None:
-        """Return whether the release shows the divergence; None: Kafka Streams couldn't run."""
+        """Return whether the release shows the divergence (None: Kafka Streams couldn't run)."""
         return None if self.kafka is None else bool(differences(self.reference, self.kafka))
 
 

@@ -89,7 +89,7 @@ def explained(exception: Any, bootstrap: str) -> str:
 class Clients:
     """A producer, a consumer and an administrator of one cluster.
 
-    Each kind of request to a cluster is a method; all methods share the connections, so there are many methods.
+    Each kind of request to a cluster is a method, and all methods share the connections.
 
     Args:
         gateway: py4j's gateway into a JVM with Kafka's clients.

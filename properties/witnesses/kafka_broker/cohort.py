@@ -120,9 +120,9 @@ def play(
         pauses: The range of the pauses before each change.
         seed: The seed of the pauses.
         progress: Called with each step.
-        first: The index of the first history, if others were played before on the same application.
-        own_times: Whether records keep the timestamps of their histories. If not, timestamps count the records in the
-            order of sending, as in production; Kafka Streams uses them to choose its next input.
+        first: The index of the first history, if other histories were played before on the same application.
+        own_times: Whether records keep the timestamps of their histories. If not, the timestamps count the records in
+            the order of sending, as in production. Kafka Streams uses timestamps to choose its next input.
 
     Raises:
         StreamproofError: The application or its broker failed, or Kafka refused a record.

@@ -30,10 +30,10 @@ class CommittedBatch:
     """A micro-batch that the query has committed.
 
     Attributes:
-        number: Its id, which counts from 0.
-        started_ms: Its start, in milliseconds since 1970.
-        watermark_ms: Its watermark, in milliseconds since 1970; 0 before the first watermark.
-        ends: Its end in each source, as the source's own JSON (None if it had read nothing from the source).
+        number: The micro-batch's id, which counts from 0.
+        started_ms: The micro-batch's start, in milliseconds since 1970.
+        watermark_ms: The micro-batch's watermark, in milliseconds since 1970; 0 before the query's first watermark.
+        ends: The micro-batch's end in each source, as the source's own JSON (None: no rows of the source).
     """
 
     number: int

@@ -78,7 +78,7 @@ class ReadSource:
 
     @property
     def ends(self) -> list[Any]:
-        """Return each micro-batch's end in the source, as the source's own JSON (None if it had read nothing)."""
+        """Return each micro-batch's end in the source, as the source's own JSON (None: no rows of the source)."""
         return [batch.ends.get(self.folder) for batch in self.checkpoint.batches]
 
 
@@ -110,7 +110,7 @@ def in_order(frame: DataFrame, paths: Sequence[str]) -> tuple[pa.Table, list[str
 
 
 def _plain(path: str) -> str:
-    """Return a file's address in a normal form: Spark writes both `file:///tmp/a%20b` and `file:/tmp/a%20b`."""
+    """Return a file's address in a normal form, because Spark writes both `file:///tmp/a%20b` and `file:/tmp/a%20b`."""
     return re.sub("^([A-Za-z][A-Za-z0-9+.-]*):/+", r"\1:/", unquote(path))
 
 

@@ -41,7 +41,7 @@ class _Settings:
     """The settings of a session at a point in time.
 
     Args:
-        The session; a Connect session has no settings in this process. The session; over Connect this process has none.
+        spark: The session; a Connect session has no settings in this process.
     """
 
     def __init__(self, spark: SparkSession) -> None:

@@ -67,9 +67,9 @@ def run_stream(
         spark: The session.
         batches: An Arrow table for each micro-batch, all with one schema; an empty table is an empty batch.
         build: A function from the streaming input to the streaming result.
-        run: The stops and crashes after which it is restarted, and whether its state is read at the end.
-        stepwise: Pass one batch at a time, and wait for the following batch without data; ignores stops and crashes.
-        stages: The number of the query's stateful operators whose state is read.
+        run: The stops and crashes after which the query restarts, and whether to read its state at the end.
+        stepwise: Read one batch at a time, and wait for the following batch without data; ignores stops and crashes.
+        stages: The number of the query's stateful operators whose state is read at the end.
         at_end: Called with the query after its end, while its checkpoint still exists.
 
     Raises:

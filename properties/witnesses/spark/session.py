@@ -344,7 +344,8 @@ def _is_own(session: SparkSession) -> bool:
 
 
 def partitions_of_users_session() -> int | None:
-    """Return the number of shuffle partitions for a user's session that doesn't set it (None if it is set).
+    """Return the number of shuffle partitions for a user's session without this setting (None: the session has the
+    setting).
 
     Spark's default, 200, would mean 200 state stores in each batch of each query.
     """

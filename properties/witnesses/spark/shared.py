@@ -69,7 +69,7 @@ class Play:
 
     Attributes:
         history: The history; it may contain null keys.
-        logic: Returns the logic of its definition, for example a mutant's (None for the operator's own).
+        logic: Returns the logic of the history's definition, for example a mutant's (None for the operator's own).
     """
 
     history: History
@@ -290,7 +290,7 @@ def _from_end(items: Sequence[Any], place: int) -> Any:
 
 
 def groups_of(plays: Sequence[Play], state_groups: int | None = None) -> int:
-    """Return the number of groups of keys: at most `state_groups`; None: `GROUPS`."""
+    """Return the number of groups of keys, at most `state_groups` or by default `GROUPS`."""
     return min(state_groups or GROUPS, len(plays))
 
 

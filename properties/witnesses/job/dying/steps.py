@@ -1,8 +1,8 @@
 """Simulates the death of a process in a user's code, between two lines or between two written rows.
 
-A dead process runs no more code. Here an exception ends the function, and each call in its `finally` and `except`
-blocks raises the exception again. Only calls that close or roll back still run: the end of a process closes and rolls
-back, too.
+A dead process runs no more code. The simulation ends the function by an exception, and raises the exception again at
+each call in the function's `finally` and `except` blocks. Only calls that close or roll back still run: the end of a
+process closes and rolls back, too.
 """
 
 from __future__ import annotations

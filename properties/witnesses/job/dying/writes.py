@@ -85,7 +85,7 @@ class Writes(Death):
         return failing(frame, self._next())
 
     def _next(self) -> int | None:
-        """Count a write; return the index in `CUTS` at which it fails, or None."""
+        """Count a write; return the index in `CUTS` at which the write fails, or None."""
         number = next(self._numbers)
         self.reached = (number + 1) * len(CUTS)
         if self.last is None or number != (self.last - 1) // len(CUTS):

@@ -335,7 +335,7 @@ def learned_of(name: str, learned: dict[str, KnownColumns]) -> KnownColumns:
 
 
 def learn(missing: Lacking, learned: dict[str, KnownColumns], streams: Mapping[str, object]) -> bool:
-    """Add a column, or a better type, to the only source that can have the column; return whether there is one.
+    """Add a column, or a better type, to the only source that can have the column; return whether such a source exists.
 
     By default, a column of a stream and a table counts as the stream's, and a column of several tables as the first
     table's. If Spark lists the columns among which it searched, this list decides.

@@ -46,9 +46,9 @@ class InferredQuery:
         inputs: The script's inputs, by their names in `reads`.
         own: The names of the inputs that this query reads.
         tables: The drawn rows of the tables that can't be read here, by their names in `reads`.
-        told: Sentences about the guesses for facts that the script doesn't state.
-        by_row: Whether each row of its result derives from a single row of an input.
-        twin: The earlier query that writes the same rows of the same inputs, in the same mode; None: no such query.
+        told: A sentence for each guess about what the script doesn't state.
+        by_row: Whether each row of the query's result derives from a single row of an input.
+        twin: The earlier query that writes the same rows of the same inputs, in the same mode (None: no such query).
     """
 
     source: ScriptSource

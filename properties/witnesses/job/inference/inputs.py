@@ -192,7 +192,7 @@ class _Reading:
         )
 
     def take_types(self, found: Sequence[Mapping[Place, frozenset[str]]]) -> None:
-        """Draw only numbers or booleans in text columns that the job casts: Spark fails on other texts.
+        """Draw only numbers or booleans in text columns that the job casts, because Spark fails on other texts.
 
         Columns of files and tables keep their declared types, and get example values.
         """
@@ -212,9 +212,7 @@ class _Reading:
                 self.values[column.name] = TEXTS[able[0]]
 
     def take_texts(self, splits: Sequence[Split]) -> None:
-        """Draw only texts that the job can parse as times, or split into the parts that it extracts: Spark fails on
-        other texts.
-        """
+        """Draw only texts that the job can parse as times or split into parts, because Spark fails on other texts."""
         texts = {one.name for one in self.columns if one.dataType.simpleString() == "string"}
         if self.has_payload and not self.parts and self.value not in _READABLE:
             return

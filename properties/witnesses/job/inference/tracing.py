@@ -124,8 +124,8 @@ class Traced:
             columns.
         kept: The places of the result's columns in the sources.
         casts: The types to which a value is cast, by the value's place.
-        other_times: The columns of its windows, and the texts and numbers that the job parses as times.
-        identities: For each deduplication of a single input's rows, the places of its columns.
+        other_times: The columns of the query's windows, and the texts and numbers that the job parses as times.
+        identities: For each deduplication of a single input's rows, the positions of the compared columns.
         splits: The text parts that the job extracts.
     """
 

@@ -82,7 +82,7 @@ class Changes(ReturnChanges):
         alike: For each column of the inputs, the other columns of the same type.
         values: The columns of the inputs that aren't keys.
         functions: The names of Spark's functions in the module.
-        with_options: Whether to leave out options: those of a query's writer, if its sink is run.
+        with_options: Whether mutants may leave out `option` calls; false for a script.
         returned: The DataFrame that the job returns (None: the job is a sink or a script).
     """
 

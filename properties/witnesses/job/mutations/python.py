@@ -80,7 +80,7 @@ class PythonChanges(cst.CSTVisitor):
         self._each_side(node)
 
     def _each_side(self, node: cst.BinaryOperation | cst.BooleanOperation) -> None:
-        """Replace two combined conditions by each of them alone."""
+        """Replace a combination of two conditions by each single condition."""
         for side in (node.left, node.right):
             self.add(node, side, "condition")
 

@@ -31,7 +31,7 @@ class Grouping:
 
 
 def grouping_of(frame: DataFrame) -> Grouping | None:
-    """Return the grouping of a streaming result (None: no operator updates rows, so each row stands alone)."""
+    """Return the grouping of a streaming result (None: no operator updates rows)."""
     plan = frame._jdf.queryExecution().analyzed()
     found = _grouping(plan)
     if found is None:

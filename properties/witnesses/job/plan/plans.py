@@ -60,7 +60,7 @@ class WatermarkColumn(NamedTuple):
         name: Its name.
         given: The original column of the input, maybe renamed (None: the job computes the column).
         beside: All columns of that input.
-        delay_us: The watermark's delay (µs) (None: the plan contains several watermarks below this watermark).
+        delay_us: The watermark's delay in µs (None: the plan contains several watermarks below this watermark).
         is_of_clock: Whether the column derives from the processing time of a batch.
     """
 
@@ -193,7 +193,7 @@ def _read(node: Any, found: list[PlanOperator]) -> PlanOperator:
 
 
 def delays_by_input(plan: Plan, sources: Sequence[Source]) -> dict[str, int] | None:
-    """Return the watermark delay of each input (µs) (None: the plan doesn't assign the delays to inputs)."""
+    """Return the watermark delay of each input in µs (None: the plan doesn't assign the delays to inputs)."""
     found = {}
     for source in sources:
         names = [*source.wire_schema.names]
@@ -299,7 +299,7 @@ def _names(columns: JsonExpression) -> list[str]:
 
 
 def _origins(columns: Iterable[int], expressions: Iterable[JsonExpression]) -> frozenset[int]:
-    """Return the ids of the columns that columns rename; the column's own id if it renames none."""
+    """Return the ids of the original columns of renamed columns; other columns keep their ids."""
     renamed = {
         _id(nodes[0]): _id(nodes[1])
         for nodes in expressions

@@ -20,8 +20,8 @@ class TablesUsed:
         by_key: For each table, its columns that are the key of an initial state or of a lookup, each with the name of
             the stream's column, in lower case.
         initial: The tables that are an initial state (None in the set: an initial state from another source).
-        elsewhere: The stream columns looked up outside these tables, such as in a relation that the job reads itself;
-            in lower case.
+        elsewhere: The stream columns looked up outside the given tables, such as in a relation that the job reads
+            itself; in lower case.
     """
 
     by_key: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

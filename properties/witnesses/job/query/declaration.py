@@ -1,4 +1,4 @@
-"""Declares a job: calls it on the query's streams, and reads its plan."""
+"""Declares a job: calls the job on the query's streams, and reads the job's plan."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class JobDeclaration:
         return frame, watermarks
 
     def call(self, function: Callable[..., Any], *more: Any) -> tuple[Any, Watermarks]:
-        """Call a user's function with the inputs; the watermarks that it declares also follow the clock."""
+        """Call a user's function with the inputs; the function's watermarks also follow the clock."""
         self.clocks = 0
         inputs = [self.stream(source.name) for source in self.runnable.sources]
         calls = row_by_row() if self.run.row_by_row else contextlib.nullcontext()
@@ -170,7 +170,7 @@ class JobDeclaration:
         if watermarks.count and not watermarks.without_clock:
             self.delays_us = [*self.plan.delays_us]
         self.used = tables_used(self.plan, dict(zip(self.runnable.static, self.static, strict=True)))
-        if isinstance(self.job, Sink):  # the declaration of another job contains them
+        if isinstance(self.job, Sink):  # a job that isn't a sink has its divergences in its declaration
             self.divergences = self.divergences_of(analyzed)
 
     def plan_of(self, analyzed: Any) -> Plan:

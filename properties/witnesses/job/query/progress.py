@@ -139,7 +139,8 @@ class Times:
             )
 
     def is_ahead(self, delay_us: int, may_be_behind: bool) -> bool:
-        """Check that the watermark isn't behind the clock, which the expected rows follow; return whether it is ahead.
+        """Check that the watermark isn't behind the clock, which the expected rows follow; return whether the watermark
+        is ahead.
 
         Args:
             delay_us: The delay of the watermark.
@@ -163,5 +164,5 @@ class Times:
 
 
 def time_of(said: str) -> datetime:
-    """Return a time of a query's progress; Python's last time for a later time, such as `+56791-06-09…`."""
+    """Return a time of a query's progress, or Python's last time for a later time such as `+56791-06-09…`."""
     return datetime.max.replace(tzinfo=UTC) if said.startswith("+") else datetime.fromisoformat(said)

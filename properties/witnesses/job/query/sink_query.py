@@ -87,9 +87,9 @@ class SinkQuery(JobQuery):
     def repeat_each(self) -> None:
         """Run each micro-batch of a planned crash, and remove its commit, so that the next start repeats it.
 
-        This simulates a crash between a micro-batch's output and its commit, for any sink. A `foreachBatch` function
-        raises its planned crashes itself, so this method returns after the first of them. A `foreach` writer dies
-        between its rows, and Spark's file sink dies before its log names the written files.
+        The repetition simulates a crash between a micro-batch's output and its commit, for any sink. A `foreachBatch`
+        function raises its planned crashes itself, so this method returns after the function's first crash. A `foreach`
+        writer dies between its rows, and Spark's file sink dies before its log names the written files.
         """
         rows = 0
         for number, crashes in self.deaths.by_micro_batch(self.steps):
@@ -139,7 +139,7 @@ class SinkQuery(JobQuery):
             deaths.dies_in = None
 
     def rows_in_sink(self) -> int:
-        """Return the number of rows in the sink's target; 0 if it can't be read before all batches have run."""
+        """Return the number of rows in the sink's target; 0 if the target can't be read before all batches have run."""
         try:
             ((rows,), _) = self.rows()
         except StreamproofError:

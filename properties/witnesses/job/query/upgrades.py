@@ -51,7 +51,8 @@ class UpgradeRun:
             return
         if earlier.repartition is not None:
             self.repartition(earlier.repartition)
-        # The earlier version has already stopped there: with a second stop, the job would first start without rows.
+        # The earlier version has already stopped at this batch: with a second stop, the job would first start without
+        # rows.
         query.run = replace(query.run, stop_after=tuple(at for at in query.run.stop_after if at > query.first_stop))
         query.declaration.take_over(query.runnable.job, query.run.mode)
         try:

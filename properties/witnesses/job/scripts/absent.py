@@ -1,4 +1,4 @@
-"""Stand-ins for packages that aren't installed: a script may import and call them, but no value of theirs is used.
+"""Stand-ins for packages that aren't installed: a script may import and call a stand-in, but not use its values.
 
 Functions of well-known packages that don't affect a check do nothing.
 """
@@ -139,9 +139,9 @@ class Absent:
 
 
 class Uninstalled(Absent):
-    """Stands in for a value of a package: calls do nothing, and a use of a value is refused.
+    """Stands in for a value of a package that isn't well known: calls do nothing, and a use of a value is refused.
 
-    A client that only the functions of a sink use does no harm, and a value that reaches Spark would.
+    A client that only a sink's functions use does no harm, but a value that reaches Spark would.
     """
 
     def __getattr__(self, name: str) -> Uninstalled:

@@ -62,7 +62,8 @@ def run(lift: Lift) -> None:
     if lift.error is not None:
         raise lift.error
     unread = [*lift.inputs.unread(), *lift.tables.unread()]
-    if unread and lift.writes and lift.raised is None:  # a script that raised might read them after the failed line
+    # a script that raised might read the other inputs after the failed line
+    if unread and lift.writes and lift.raised is None:
         reads = [str(read) for reads in (lift.inputs, lift.tables) for each in reads.taken.values() for read in each]
         raise BadInput(
             f"{lift.source.where} doesn't read {', '.join(map(repr, unread))}, which {lift.source.remedies.given} "

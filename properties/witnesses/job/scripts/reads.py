@@ -213,7 +213,7 @@ def renewed(frame: DataFrame) -> DataFrame:
 
 
 def of_topics(frame: DataFrame, topics: Sequence[str]) -> DataFrame:
-    """Return Kafka records whose topics alternate between these topics by offset."""
+    """Return Kafka records with the given topics, which alternate by offset."""
     from pyspark.sql import functions as F
 
     each = F.array(*map(F.lit, topics))

@@ -39,7 +39,7 @@ class Findings:
     """The results of the runs of a script.
 
     Attributes:
-        tables: The tables of its batch reads, in the order of their frames.
+        tables: The tables of the script's batch reads, in the order of their frames.
         mode: The output mode of the checked query (None: the script sets no mode).
         index: The index of the checked query in the order of starts (None: no run has determined it).
         settings: The session settings that the script asks for.

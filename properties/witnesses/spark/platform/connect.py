@@ -49,7 +49,7 @@ def is_asked() -> bool:
 
 
 def master() -> str | None:
-    """Return the master of the server that SPARK_REMOTE requests, such as `local[2]` (None if it requests none)."""
+    """Return the master of the server that SPARK_REMOTE requests, such as `local[2]` (None: no request)."""
     return _hidden.get(REMOTE, os.environ.get(REMOTE))
 
 
