@@ -76,9 +76,9 @@ class RunOptions:
             batch.
         is_sink: For a job, whether the job writes its own result, and so may die during its output.
         row_by_row: For a job, whether its stateful functions get each row of a batch in a separate call.
-        fault: For a sink, the fault that its query undergoes; empty: none.
+        fault: For a sink, the fault that the sink's query undergoes; empty: no fault.
         fault_at: The batches in which the fault happens, each with the number of the line of the sink's function for
-            `foreachBatch`; empty: the query chooses them.
+            `foreachBatch`; empty: the query chooses the batches and lines.
         settings: For a job, further settings of the session.
         seconds: For a job, the time limit of its query (s).
     """

@@ -132,7 +132,7 @@ def _checking(
         failed: list[CheckFailed] = []
         refused: list[StreamproofError] = []
         ends = (begun if options.seconds is None else time.monotonic()) + seconds
-        # A query without state takes less than its share of the time, which the others get.
+        # A query without state uses less than its share of the time, so the other queries get the rest.
         asked = sorted((one for one in scripts if not one.twin), key=lambda one: not one.by_row)
         for number, one in enumerate(asked):
             share = (ends - time.monotonic()) / (len(asked) - number)

@@ -70,7 +70,7 @@ def sinks(
         except OSError as error:
             raise BadInput(f"--json {json_file}: it can't be written: {error.strerror}") from None
 
-    save()  # a file that can't be written is refused before anything is played
+    save()  # the command refuses a file that it can't write before it plays anything
     try:
         with signals.interrupting(), steps() as progress:
             play(asked, found, progress, save)
@@ -96,7 +96,7 @@ def played_before(asked: Asked, json_file: Path) -> list[Cell]:
 
     if not json_file.parent.is_dir():
         raise BadInput(f"--json {json_file}: there is no folder {json_file.parent}")
-    if not json_file.is_file():  # a pipe or a device is only written
+    if not json_file.is_file():  # the command only writes to a pipe or a device
         return []
     try:
         content = json.loads(json_file.read_text(encoding="utf-8"))

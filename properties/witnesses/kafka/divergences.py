@@ -423,7 +423,7 @@ class KafkaForeignKeyJoin(foreign_key_protocol.Protocol):
 
 
 class _KafkaLeft(foreign_key_protocol.Left):
-    """The left side of the join, which responds itself to changes of rows without a foreign key, regardless of the
+    """The left side of the join, which itself responds to changes of rows without a foreign key, regardless of the
     shown result.
     """
 

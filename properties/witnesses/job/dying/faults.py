@@ -1,6 +1,6 @@
-"""Faults of a sink that its query undergoes in one process: each is one sequence of runs of any sink's query.
+"""Faults that a sink's query undergoes in one process; each fault is a sequence of runs of the query.
 
-`streamproof sinks` plays them on the sinks of its table, and `invariants` on a user's sink.
+`streamproof sinks` plays the faults on the sinks of its table, and `invariants` plays the faults on a user's sink.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 AT = 1
-"""The number of the batch in which a fault happens; other batches come before and after."""
+"""The index of the batch in which a fault happens; other batches come before and after."""
 ATTEMPTS = 3
 """The number of restarts after which a query counts as stuck."""
 JOINED_S = 30
-"""The time limit for an old query to reach its point, and to end after it continues (s)."""
+"""The time limit (s) for an old query to reach its pause, and to end after the pause."""
 _LOOKS_S = 0.05
 
 
@@ -31,12 +31,12 @@ class Seen:
     """The observations of a sink under a fault.
 
     Attributes:
-        readings: The readers' results during the run.
-        end: The readers' results at the end.
+        readings: The results of the readers during the run.
+        end: The results of the readers at the end.
         batches: The batches whose rows the target should contain at the end.
         second: Whether the target should also contain a second query's rows.
         refusals: The errors with which the sink or Spark refused an action.
-        stuck: The error that stops the query or a reader for good; empty: no such error.
+        stuck: The error that permanently stops the query or a reader; empty: no such error.
         unmet: The reason why the fault didn't happen; empty if the fault happened.
     """
 
@@ -54,10 +54,11 @@ class FaultOutcome(NamedTuple):
 
     Attributes:
         unmet: The reason why the fault didn't happen; empty if the fault happened.
-        stuck: The error that stops the query or a reader for good; empty: no such error.
+        stuck: The error that permanently stops the query or a reader; empty: no such error.
         refusals: The errors with which the sink or Spark refused an action.
-        torn: The number of histories of which a reader has found half a batch.
-        lines: The batches in which the fault happened, each with the number of the line of the function.
+        torn: The number of histories of which a reader has found only a part of a batch.
+        lines: The batches in which the fault happened, each with the number of the function's line at which it
+            happened.
     """
 
     unmet: str = ""
@@ -71,12 +72,13 @@ NO_FAULT = FaultOutcome()
 
 
 class LateWrite(NamedTuple):
-    """A write of a query that continues beside its successor.
+    """A write of a query that continues while the query's successor runs.
 
     Attributes:
-        write: Writes the batch, and waits at a place.
-        marker: The file that appears when it waits; it continues when a file with the same name and `.go` appears.
-        until: The number of batches that the successor has written by then.
+        write: Writes the batch, and waits before a line of the user's function.
+        marker: The file that the write creates when it waits; the write continues when a file with the same name and
+            the ending `.go` exists.
+        until: The number of batches that the successor writes while the old query waits.
     """
 
     write: Callable[[], None]
@@ -85,7 +87,7 @@ class LateWrite(NamedTuple):
 
     @property
     def waits(self) -> bool:
-        """Whether it waits, or has waited."""
+        """Return whether the write waits, or has waited."""
         return self.marker.exists()
 
 
@@ -94,7 +96,7 @@ class QueryUnderFault(ABC):
 
     Attributes:
         folder: The query's own folder.
-        checkpoint: The folder of its checkpoint.
+        checkpoint: The folder of the query's checkpoint.
         folders: The folder of each input's files.
         batches: The rows of each batch.
         seen: The observations.
@@ -111,7 +113,9 @@ class QueryUnderFault(ABC):
 
     @abstractmethod
     def run_until(self, batches: int) -> str:
-        """Start the query until it has written the first batches; return the reason of a failure, or empty."""
+        """Start the query, and wait until it has written the first batches; return the reason of a failure, or an empty
+        text.
+        """
 
     @abstractmethod
     def make_available(self, count: int) -> None:
@@ -119,7 +123,7 @@ class QueryUnderFault(ABC):
 
     @abstractmethod
     def observe(self) -> None:
-        """Record the readers' results during the run; a reader may fail then."""
+        """Record the readers' results during the run; a reader may fail at this time."""
 
     @abstractmethod
     def read_end(self) -> None:
@@ -127,19 +131,21 @@ class QueryUnderFault(ABC):
 
     @abstractmethod
     def errors(self) -> Iterator[int]:
-        """Plan errors, one at a time; yield the number of the batches to run until then."""
+        """Plan errors, one at a time; yield the number of batches to run until each error."""
 
     @abstractmethod
     def dies(self, batches: int) -> bool:
-        """Run until the query fails as planned; otherwise record that the fault isn't met."""
+        """Run until the query fails as planned; if the query doesn't fail, record that the fault didn't happen."""
 
     @abstractmethod
     def late_writes(self) -> Iterator[LateWrite]:
-        """Let the query die before it writes the batch of the fault; yield its writes that go on all the same."""
+        """Let the query die before it writes the batch of the fault; yield the dead query's writes, which continue."""
 
     @abstractmethod
     def second_query(self) -> QueryUnderFault | None:
-        """Return a second query with its own checkpoint and rows; None: it can't be, and the reason is recorded."""
+        """Return a second query with its own checkpoint and rows, or None after recording why no second query is
+        possible.
+        """
 
     @abstractmethod
     def target_files(self) -> list[Path]:
@@ -147,7 +153,7 @@ class QueryUnderFault(ABC):
 
     @abstractmethod
     def fill_disk(self) -> Iterator[Mapping[int, int]]:
-        """Prepare a batch whose write fails; yield the largest size of a file (bytes) by the number of a process."""
+        """Prepare a batch whose write fails; yield the maximum size of a file (bytes) by the id of a process."""
 
     def remove_files(self, files: Sequence[Path]) -> None:
         """Remove files of the target; the rows of the batches before the fault are no longer expected."""
@@ -179,13 +185,13 @@ class QueryUnderFault(ABC):
             shutil.copytree(saved, to)
 
     def delete_checkpoint(self) -> None:
-        """Delete the checkpoint; the next start reads all files in one micro-batch."""
+        """Delete the checkpoint, so that the next start reads all files in one micro-batch."""
         shutil.rmtree(self.checkpoint, ignore_errors=True)
         self.files_per_batch = len(self.batches) * self.steps
 
 
 def lost_connection(query: QueryUnderFault) -> Seen:
-    """Raise an error at some points of a write, once at each; restart the query in the same process."""
+    """Raise an error at some lines of a write, once at each line, and restart the query in the same process."""
     for batches in query.errors():
         if not query.dies(batches):
             return query.seen
@@ -194,7 +200,9 @@ def lost_connection(query: QueryUnderFault) -> Seen:
 
 
 def zombie(query: QueryUnderFault) -> Seen:
-    """Let an old query's waiting write continue after its successor has repeated and committed the batch."""
+    """Let the waiting write of an old query continue after the query's successor has repeated and committed the
+    batch.
+    """
     errors: list[str] = []
     for late in query.late_writes():
 
@@ -236,7 +244,7 @@ def two_queries(query: QueryUnderFault) -> Seen:
 
 
 def full_disk(query: QueryUnderFault) -> Seen:
-    """Limit the size of files while the batch is written, then remove the limit."""
+    """Limit the size of files while the query writes the batch, then remove the limit."""
     if sys.platform != "linux":
         query.seen.unmet = "only Linux limits the files of another process"
         return query.seen
@@ -252,7 +260,7 @@ def full_disk(query: QueryUnderFault) -> Seen:
 
 @contextlib.contextmanager
 def _small_files(limits: Mapping[int, int]) -> Iterator[None]:
-    """Limit the size of files (bytes) of processes, by their numbers."""
+    """Limit the size of the files (bytes) that processes write, by the ids of the processes."""
     import resource
 
     before = {pid: resource.prlimit(pid, resource.RLIMIT_FSIZE) for pid in limits}
@@ -266,7 +274,7 @@ def _small_files(limits: Mapping[int, int]) -> Iterator[None]:
 
 
 def retention(query: QueryUnderFault) -> Seen:
-    """Remove the target's files of the first batch, as a storage bucket's lifecycle rule does."""
+    """Remove the files of the first batch from the target, as a storage bucket's lifecycle rule does."""
     query.run_until(AT)
     old = {path: path.stat().st_mtime_ns for path in query.target_files()}
     query.run_until(AT + 1)
@@ -281,7 +289,7 @@ def retention(query: QueryUnderFault) -> Seen:
 
 
 def old_checkpoint(query: QueryUnderFault) -> Seen:
-    """Restore the checkpoint of the first batch after three batches; one micro-batch then repeats the later rows."""
+    """Restore the first batch's checkpoint after three batches, so that one micro-batch repeats the later rows."""
     query.run_until(AT)
     saved = query.save(query.checkpoint, "yesterday")
     query.run_until(AT + 2)
@@ -291,14 +299,14 @@ def old_checkpoint(query: QueryUnderFault) -> Seen:
 
 
 def deleted_checkpoint(query: QueryUnderFault) -> Seen:
-    """Delete the checkpoint after three batches; one micro-batch then reads the source from its start."""
+    """Delete the checkpoint after three batches, so that one micro-batch reads the source from its start."""
     query.run_until(AT + 2)
     query.delete_checkpoint()
     return query.finish()
 
 
 def deleted_checkpoint_latest(query: QueryUnderFault) -> Seen:
-    """Delete the checkpoint after three batches; the query then reads only new rows."""
+    """Delete the checkpoint after three batches, and let the query read only new rows."""
     query.run_until(AT + 2)
     query.delete_checkpoint()
     query.files_per_batch = 1
@@ -313,7 +321,7 @@ class SinkFault(NamedTuple):
 
     Attributes:
         says: The action, in one sentence.
-        play: Plays it on a query.
+        play: Plays the fault on a query.
     """
 
     says: str
@@ -336,22 +344,26 @@ FAULTS: Mapping[str, SinkFault] = {
         "the checkpoint is deleted; the query reads only new rows", deleted_checkpoint_latest
     ),
 }
-"""The faults of any sink, by name."""
+"""The faults that can happen to any sink, by name."""
 
 
 AT_LINES = ("lost-connection", "zombie")
 """The faults that happen at a line of a user's function."""
 REREADS = ("old-checkpoint", "deleted-checkpoint")
-"""The faults after which several batches are read in one micro-batch."""
+"""The faults after which one micro-batch reads several batches."""
 
 
 def lost_or_doubled(expected: Counter[str], found: Counter[str]) -> list[str]:
-    """Return the verdicts on the rows at the end: `lost` if some are missing, `doubled` if others or more are there."""
+    """Return the verdicts on the rows at the end: `lost` if rows are missing, `doubled` if other or additional rows
+    exist.
+    """
     return ["lost"] * bool(expected - found) + ["doubled"] * bool(found - expected)
 
 
 def is_torn(before: Counter[str], after: Counter[str], found: Counter[str]) -> bool:
-    """Return whether a reader has found some of a batch's rows, or new values of some of its keys, but not all."""
+    """Return whether a reader has found some of a batch's rows, or new values of some of the batch's keys, but not
+    all.
+    """
     return len({found[row] >= after[row] for row in after - before}) > 1
 
 

@@ -140,10 +140,10 @@ class Steps(Death):
 
 
 class LineError(Steps):
-    """Raises an error before a line of the user's own code, once; the code may handle it, as a lost connection."""
+    """Raises an error once, before a line of the user's own code, which may handle the error as a lost connection."""
 
     def run(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Call a function whose lines are traced, and let its errors through."""
+        """Call a function with a trace of its lines; the function's errors are raised."""
         before = sys.gettrace()
         sys.settrace(self._called)
         try:
@@ -156,11 +156,12 @@ class LineError(Steps):
 
 
 class Pause(LineError):
-    """Waits before a line of the user's own code, once, and goes on.
+    """Waits once, before a line of the user's own code, and then lets the code continue.
 
     Args:
         last: The number of lines before the pause.
-        marker: The file that it creates when it waits; it goes on when a file with the same name and `.go` exists.
+        marker: The file that the pause creates when it begins; the pause ends when a file with the same name and the
+            ending `.go` exists.
     """
 
     def __init__(self, last: int, marker: Path) -> None:

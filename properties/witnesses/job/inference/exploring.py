@@ -47,7 +47,7 @@ _NO_NUMBER = re.compile(
 _NO_CHOICE = re.compile(r"invalid choice: '?([^' ]+)'? \(choose from '?([^',)]+)")
 _SAID = re.compile(r"(?i)\busage: .*")
 _COUNTED = re.compile(r"len\(sys\.argv\)\s*(!=|<|==|>=|>)\s*(\d+)")
-"""A script's test of the number of its arguments, its own name included."""
+"""A script's test of the number of its arguments, in which the script's own name counts."""
 _PLACE = re.compile(r"<([^<>]+)>")
 """The placeholder of an argument in a usage line."""
 _NO_WIDGET = re.compile(r"asks for the widget (\S+), which has no default")
@@ -393,7 +393,7 @@ def _usage(message: str) -> str:
 
 
 def _counted(source: ScriptSource) -> int:
-    """Return the number of arguments that a script's test of `len(sys.argv)` asks for; 0: no such test."""
+    """Return the number of arguments that a script requires by a test of `len(sys.argv)`; 0: no such test."""
     if callable(source.code) or source.code.suffix not in (".py", SUFFIX):
         return 0
     found = _COUNTED.search(source_of(source.code))

@@ -155,7 +155,7 @@ class JobQuery(PreparedQuery):
 
     @property
     def outcome(self) -> FaultOutcome:
-        """The outcome of a fault; only a sink undergoes one."""
+        """The outcome of a fault; only a query of a sink undergoes a fault."""
         return NO_FAULT
 
     def is_ahead(self) -> bool:

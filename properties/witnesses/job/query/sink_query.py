@@ -64,7 +64,7 @@ class SinkQuery(JobQuery):
         return query
 
     def put_back(self) -> None:
-        """Put back what the sink keeps in Python, which dies with its process."""
+        """Restore the values that the sink keeps in Python, because they die with the process."""
         self.runnable.memory.put_back()
 
     def emitted(self, run_all: Callable[[], None]) -> WrittenRows:

@@ -141,7 +141,7 @@ class Absent:
 class Uninstalled(Absent):
     """Stands in for a value of a package that isn't well known: calls do nothing, and a use of a value is refused.
 
-    A client that only a sink's functions use does no harm, but a value that reaches Spark would.
+    A client that only a sink's functions use does no harm, but a value that reaches Spark would do harm.
     """
 
     def __getattr__(self, name: str) -> Uninstalled:
@@ -150,7 +150,7 @@ class Uninstalled(Absent):
         return Uninstalled(f"{self._name}.{name}", self._skip)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Skip a call, unless a function is an argument, which the package would call."""
+        """Skip a call, unless an argument is a function, which the package would call."""
         given = [one for one in (*arguments, *named.values()) if not isinstance(one, Absent)]
         if self._skip is None or any(map(callable, given)):
             return self._refuse()

@@ -1,4 +1,4 @@
-"""Avro's functions without the package that Spark loads for them: the records of a check are JSON instead."""
+"""Replaces Avro's functions in a Spark without Avro's package: the check's records are JSON instead."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 _CLASS = "org.apache.spark.sql.avro.AvroDataToCatalyst"
 _BEHIND_HEADER = re.compile(r"substr(?:ing)?\(\s*(`?[\w.]+`?)\s*,\s*6\s*(?:,.*)?\)", re.IGNORECASE)
-"""The bytes of a record behind the id of its schema in a registry."""
+"""The part of a record after the header with the schema's id in a registry."""
 
 
 def avro_as_json(lift: Lift) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Yield the module of Avro's functions, with functions for JSON, if Spark lacks Avro's package."""
+    """Yield the module of Avro's functions with functions for JSON, if Spark lacks Avro's package."""
     jvm: Any = getattr(lift.spark, "_jvm", None)  # Spark Connect has no such attribute
     if not jvm or jvm.org.apache.spark.util.Utils.classIsLoadable(_CLASS):
         return
@@ -32,7 +32,7 @@ def avro_as_json(lift: Lift) -> Iterator[tuple[Any, dict[str, Any]]]:
         parsed = getattr(jvm.org.apache.avro, "Schema$Parser")().parse(schema)
         converted = jvm.org.apache.spark.sql.avro.SchemaConverters.toSqlType(parsed)
         kind = _parse_datatype_json_string(converted.dataType().json())
-        if not isinstance(kind, StructType):  # no payload of the check
+        if not isinstance(kind, StructType):  # the check draws no such payload
             return own(data, jsonFormatSchema, dict(options or {}))
         lift.note("from_avro(…) reads JSON, for Spark has no Avro here")
         given: Any = F.col(data) if isinstance(data, str) else data
