@@ -56,8 +56,8 @@ def clock_behind_watermarks(clock: Callable[[], DataFrame] | None) -> Iterator[W
     """Within the block, let declared watermarks also follow the clock.
 
     Args:
-        clock: Creates a frame of the clock's source, with one column `TIME` (timestamp). None: the clock only counts
-            the calls.
+        clock: Creates a frame of the clock's source, with one column `TIME` (timestamp). None: the block only counts
+            the calls of `withWatermark`.
     """
     from pyspark.sql import functions as F
 

@@ -127,7 +127,8 @@ class KafkaWitness(Witness):
     def complete(self, histories: Sequence[History]) -> list[Outcome]:
         """Return the outcomes of histories with manual delivery, after delivering the messages that wait at the end.
 
-        A delivery from an empty route is ignored, because different code sends different messages.
+        A delivery from an empty route is ignored, because another release or dialect of Kafka may send other messages
+        than the history names.
 
         Raises:
             BadInput: As `evaluate`.

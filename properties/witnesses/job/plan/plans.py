@@ -431,7 +431,9 @@ def _columns_of(
 def _made_of(
     expressions: Sequence[JsonExpression], holds: Callable[[Mapping[str, Any]], bool], given: Collection[int] = ()
 ) -> set[int]:
-    """Return the ids of the columns that derive from a node with a property, or from the given columns."""
+    """Return the ids of the columns that derive from an expression node with the given property, or from the given
+    columns.
+    """
     made = {_id(nodes[0]): nodes[1:] for nodes in expressions if nodes[0]["class"] == "Alias"}
     found = {*given, *(number for number, nodes in made.items() if any(map(holds, nodes)))}
     grown = True

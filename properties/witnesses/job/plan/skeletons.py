@@ -1,8 +1,8 @@
 """Translates a job's analyzed plan into the plans of `reference/spark`, which run histories without Spark.
 
 A skeleton contains the operators that determine the time of output and the state: watermarks, stateful operators, and
-the columns that they compare. A skeleton replaces a computed expression by a column of the input below, or above an
-aggregate by the source column. Histories contain no rows that filters and lookups drop.
+the columns that they compare. A skeleton replaces each computed expression by a column of the input below or, above an
+aggregate, by the column of the source. Histories contain no rows that filters and lookups drop.
 """
 
 from __future__ import annotations
