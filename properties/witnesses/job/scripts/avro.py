@@ -40,7 +40,7 @@ def avro_as_json(lift: Lift) -> Iterator[tuple[Any, dict[str, Any]]]:
         return F.from_json((F.col(behind[1]) if behind is not None else given).cast("string"), kind)
 
     def to_avro(data: Any, jsonFormatSchema: str = "") -> Column:
-        lift.note("to_avro(…) writes JSON, for Spark has no Avro here")
+        lift.note("to_avro(…) writes JSON, because Spark has no Avro here")
         return F.to_json(F.struct(data)).cast("binary")
 
     yield avro_functions, {"from_avro": from_avro, "to_avro": to_avro}
