@@ -992,7 +992,7 @@ def test_a_sink_that_a_fault_doubles_is_violated_with_the_verdict_and_the_refusa
     said = str(raised.value)
     assert said.startswith(f"violated: under the fault zombie ({FAULTS['zombie'].says}), copy ")
     assert "Its rows: doubled, stuck; the table is locked; the old query: no." in said
-    assert "Held before: a crash (20 histories). Not run after the violation: the fault two-queries." in said
+    assert "Held before: a crash (20 histories). Not checked after the violation: the fault two-queries." in said
     history = raised.value.counterexample.history
     assert (len(history.arrivals), history.variation) == (1, {"law": "the fault zombie", "given": []})
     assert saved_variation(RUN, history.variation).run.fault == "zombie"
