@@ -55,7 +55,7 @@ def test_each_line_is_shown_with_its_cell(tmp_path: Path) -> None:
         ("%pip install x\na = 1", "a = 1", ["%pip install x"]),
         ("!ls\na = 1", "a = 1", ["!ls"]),
         ("pip install x-y\na = 1", "a = 1", ["%pip install x-y"]),
-        ("pip = cat = 2\ncat == 2\n%pip install x\na = 1", "pip = cat = 2\ncat == 2\na = 1", ["%pip install x"]),
+        ("pip = mv = 2\nmv or 2\n%pip install x\na = 1", "pip = mv = 2\nmv or 2\na = 1", ["%pip install x"]),
         ("%matplotlib inline\na = 1", "a = 1", []),
         ("%%time\na = 1", "a = 1", []),
         ("\n%%capture out\n%pip install x\na = 1", "a = 1", ["%pip install x"]),

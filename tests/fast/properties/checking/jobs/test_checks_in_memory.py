@@ -875,6 +875,8 @@ def test_an_updated_table_without_its_grouping_is_compared_batch_by_batch() -> N
     assert [one for one in report.not_checked if one.startswith("the cuts between batches: ")]
     with pytest.raises(Violated, match="in the opposite order"):
         Invariants(replace(options(the_first, InParts, alone=True), run=update)).report(20, ())
+    with pytest.raises(BadInput, match="two rows in one batch that unique=, user, can't tell apart"):
+        Invariants(replace(options(as_sorted, InParts, unique=["user"], alone=True), run=update)).report(20, ())
 
 
 @pytest.mark.parametrize(("unique", "refused"), [(["user"], True), (["user", "n"], False)])
