@@ -52,7 +52,7 @@ def inferred(text: str, spark: SparkSession, folder: Path) -> list[InferredQuery
             rows.withWatermark("at", "1 minute").groupBy("user", F.window("at", "1 hour")).count().select(
                 to_avro(F.struct("user", "count")).alias("value")).writeStream.start()
             """,
-            'Input("user string, at timestamp", key="user", time="at", format="kafka")',
+            'Input("user string, at timestamp", key="user", format="kafka")',
             id="Avro without its package",
         ),
         pytest.param(
