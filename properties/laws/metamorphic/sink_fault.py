@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from ...witnesses.job.dying.faults import AT_LINES, FAULTS
-from ...witnesses.job.query.faulted_sink import OTHERS
+from ...witnesses.job.query.faulted_sink import CHOSEN
 from ...witnesses.job.running import QueryOutput
 from ...witnesses.run_options import RunOptions
 from ..variation import Invariant, Variation
@@ -26,9 +26,8 @@ class SinkFaultLaw(Invariant):
         self.fault, self.of_jobs = fault, f"the fault {fault}"
 
     def variations(self, run: RunOptions) -> list[Variation]:
-        """Return the variations of a plain run: two for a fault at lines of the sink's function, else one."""
-        places: Sequence[Sequence[Sequence[int]]] = ((), OTHERS)
-        return [self.variation(run, at) for at in places[: 1 + (self.fault in AT_LINES)]]
+        """Return the variations of a plain run: several for a fault at lines of the sink's function, else one."""
+        return [self.variation(run, at) for at in (CHOSEN if self.fault in AT_LINES else CHOSEN[:1])]
 
     def variation(self, run: RunOptions, given: Sequence[Sequence[int]]) -> Variation:
         """Let the fault happen in batches, each at a line of the sink's function; the query chooses them if empty."""
@@ -38,7 +37,7 @@ class SinkFaultLaw(Invariant):
 
         def parts(output: QueryOutput) -> list[Variation]:
             met = output.fault.lines
-            return [self.variation(run, [pair]) for pair in met] if at in ((), OTHERS) or len(at) > 1 else []
+            return [self.variation(run, [pair]) for pair in met] if at in CHOSEN or len(at) > 1 else []
 
         return Variation(
             replace(run, fault=self.fault, fault_at=at),

@@ -367,11 +367,6 @@ def is_torn(before: Counter[str], after: Counter[str], found: Counter[str]) -> b
     return len({found[row] >= after[row] for row in after - before}) > 1
 
 
-def spread(count: int, most: int) -> list[int]:
-    """Return at most `most` numbers from 1 to `count`, at equal distances."""
-    return [*range(1, count + 1, count // most + 1)]
-
-
 def counted(rows: Iterable[Any]) -> Counter[str]:
     """Count equal rows."""
     return Counter(map(repr, rows))

@@ -9,7 +9,6 @@ from ...run_options import MIDDLE, OF_SINKS, WITHIN, Crash, Moment
 from ...spark.engine import Deaths, OfBatch, PlaceOf
 from ...spark.failures import PlannedCrash
 from ..dying import Steps, dying_writer
-from ..dying.faults import spread
 from ..dying.writes import Writes
 
 if TYPE_CHECKING:
@@ -81,8 +80,8 @@ class JobDeaths(Deaths):
                 with writes.counted():
                     steps.run(function, rows, batch_id)
                 self.steps_left = {
-                    MIDDLE: spread(steps.reached - 1, MOST_STEPS),
-                    WITHIN: spread(writes.reached, MOST_CUTS),
+                    MIDDLE: _spread(steps.reached - 1, MOST_STEPS),
+                    WITHIN: _spread(writes.reached, MOST_CUTS),
                 }
                 # the function has written this micro-batch completely
                 planned = [at for at in planned if at.moment == WITHIN]
@@ -119,3 +118,8 @@ class JobDeaths(Deaths):
         for crash in dict.fromkeys(self.planned):
             numbers.setdefault(crash.batch * steps + (not crash.data), []).append(crash)
         return [*numbers.items()]
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """Return at most `most` numbers from 1 to `count`, at equal distances."""
+    return [*range(1, count + 1, count // most + 1)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from ...spark.engine import OfBatch, TookTooLong
 from ...spark.failures import MachineTooBusy, PlannedCrash
 from ...spark.session import why_jvm_died
 from ..dying.checkpoints import last_commit, undo_commit
-from ..dying.faults import AT, FAULTS, FaultOutcome, LateWrite, QueryUnderFault, Seen, counted, is_torn, spread
+from ..dying.faults import AT, FAULTS, FaultOutcome, LateWrite, QueryUnderFault, Seen, counted, is_torn
 from ..dying.steps import LineError, Pause, Steps
 from .job_query import WrittenRows
 from .runnable import Feed, RunnableJob
@@ -179,11 +179,11 @@ class FaultedSink(SinkQuery, QueryUnderFault):
         if why := self.run_until(AT):
             self.seen.unmet = why
             return
-        if not given or given == OTHERS:
-            lines = spread(max(0, self.reached - 1), MOST_LINES)
+        if given in CHOSEN:
+            count, part = self.reached - 1, CHOSEN.index(given)
+            lines = [*range(1, count + 1, max(1, -(-count // MOST_LINES)))][part :: len(CHOSEN)]
             batches = range(AT, max(AT + 1, len(self.batches) - 1))
-            lines = lines[1::2] if given else [*lines[::2][: len(batches) - 1], 0]
-            given = tuple(zip(batches, lines, strict=False))
+            given = tuple(zip(batches, lines if part else [*lines[: len(batches) - 1], 0], strict=False))
         for self.current, line in given:
             self.run_until(self.current)
             self.lines.append((self.current, line))
@@ -224,7 +224,7 @@ class FaultedSink(SinkQuery, QueryUnderFault):
             marker = self.folder / f"waits {batch}"
             rows = frame_of_arrow(self.spark, table, self.folder / "taken.parquet")
             write = partial(Pause(line, marker).run, function, rows, batch * self.steps)
-            is_last = batch >= len(self.batches) - 2 or self.run.fault_at not in ((), OTHERS)
+            is_last = batch >= len(self.batches) - 2 or self.run.fault_at not in CHOSEN
             yield LateWrite(write, marker, batch + 1 + is_last)
 
     def second_query(self) -> FaultedSink | None:

@@ -10,11 +10,10 @@ import pytest
 from streamproof import BadInput, Input, Sink
 from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.witnesses.job.clock import Watermarks
-from streamproof.properties.witnesses.job.dying.faults import spread
 from streamproof.properties.witnesses.job.plan.plans import Plan, WatermarkColumn
 from streamproof.properties.witnesses.job.plan.tables import TablesUsed
 from streamproof.properties.witnesses.job.query import declaration, job_query, sink_query
-from streamproof.properties.witnesses.job.query.deaths import JobDeaths
+from streamproof.properties.witnesses.job.query.deaths import JobDeaths, _spread
 from streamproof.properties.witnesses.job.query.declaration import JobDeclaration
 from streamproof.properties.witnesses.job.query.job_query import JobQuery
 from streamproof.properties.witnesses.job.query.progress import Committed, Times
@@ -203,7 +202,7 @@ def test_the_next_step_within_a_write_is_the_first_that_is_left(deaths: JobDeath
     [(0, 6, []), (1, 6, [1]), (5, 6, [1, 2, 3, 4, 5]), (6, 6, [1, 3, 5]), (13, 6, [1, 4, 7, 10, 13]), (3, 1, [1])],
 )
 def test_steps_are_spread_over_all_of_them(count: int, most: int, numbers: list[int]) -> None:
-    assert spread(count, most) == numbers
+    assert _spread(count, most) == numbers
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,10 @@ import pytest
 from memory_spark import memory_session
 from streamproof import Input, Sink
 from streamproof.properties.generators.columns.resolving import resolve_all
-from streamproof.properties.laws.metamorphic.sink_fault import OTHERS, SINK_FAULTS
+from streamproof.properties.laws.metamorphic.sink_fault import SINK_FAULTS
 from streamproof.properties.witnesses.job.dying import faults
 from streamproof.properties.witnesses.job.dying.faults import AT, FAULTS, LateWrite, Seen, zombie
-from streamproof.properties.witnesses.job.query.faulted_sink import (
-    NO_FUNCTION,
-    ONE_FOLDER,
-)
+from streamproof.properties.witnesses.job.query.faulted_sink import CHOSEN, NO_FUNCTION, ONE_FOLDER
 from streamproof.properties.witnesses.job.running import QueryOutput, Runner
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 
@@ -184,14 +181,16 @@ def test_without_a_fault_each_wrong_sink_holds_all_rows(write: Write) -> None:
     assert amounts(ran(sqlite_sink(write))) == ALL
 
 
-def test_a_fault_happens_at_lines_of_the_function_in_two_runs() -> None:
-    first, others = (ran(sqlite_sink(by_key, "keyed"), "zombie", at).fault.lines for at in ((), OTHERS))
-    assert first[-1] == (AT + 1, 0), "the last writes the whole batch late"
-    assert {line for _, line in first}.isdisjoint({line for _, line in others})
+def test_a_fault_happens_at_other_lines_of_the_function_in_each_run() -> None:
+    outputs = [ran(sqlite_sink(by_key, "keyed"), "zombie", at) for at in CHOSEN]
+    first, *others = (output.fault.lines for output in outputs)
+    assert (first[-1], len(first)) == ((AT + 1, 0), 2), "the last writes the whole batch late"
+    lines = [line for run in (first, *others) for _, line in run]
+    assert len({*lines}) == len(lines) == 6
     law = SINK_FAULTS["zombie"]
-    (part, *_) = law.variation(PLAIN, ()).parts(ran(sqlite_sink(by_key, "keyed"), "zombie"))  # type: ignore[misc]
+    (part, *_) = law.variation(PLAIN, ()).parts(outputs[0])  # type: ignore[misc]
     assert (part.given, part.run.fault_at) == ([[*first[0]]], (first[0],))
-    assert [one.given for one in law.variations(PLAIN)] == [[], [[0, 1]]]
+    assert [one.given for one in law.variations(PLAIN)] == [[], [[0, 1]], [[0, 2]]]
     assert len(SINK_FAULTS["retention"].variations(PLAIN)) == 1
 
 
