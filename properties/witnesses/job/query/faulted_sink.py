@@ -61,8 +61,8 @@ class FaultedSink(SinkQuery, QueryUnderFault):
         self.seen = Seen(range(len(self.batches)))
         self.lines: list[tuple[int, int]] = []
         self.reached, self.current = 0, AT
-        self.before: Reading | None = None
-        self.after: Reading | None = None
+        self.before: ReadRows | None = None
+        self.after: ReadRows | None = None
         self.removed: list[Row] = []
         self.takes = False
         self.taken: tuple[OfBatch, pa.Table] | None = None
