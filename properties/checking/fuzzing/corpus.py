@@ -39,6 +39,12 @@ CORPUS: dict[str, Query] = {
     "join above a union": Query(join("inner", Union((keep(timed(A), v=constant(1)), B)), timed(C), None, 5)),
     "limit above a join": Query(Limit((keep(join("left", timed(A), timed(B)), v=column("v2")),), 1)),
     "limit above windows": Query(Limit((windows(timed(A)),), 3)),
+    "largest of a left join": Query(
+        Aggregation(
+            (keep(join("left", timed(A), timed(B), 0, 0)),),
+            Groups(("h", "k", "ts"), "ts", {"v": AggregateFunction("max", "v")}),
+        )
+    ),
     "full join": Query(keep(join("full", timed(A), timed(B)), k=is_("coalesce", "k", "k2"))),
     "groups above sessions": Query(
         only(
@@ -77,6 +83,7 @@ SHOW = {
     "limit above an aggregate": "limit above windows",
     "zero for null": "join above a union",
     "limit below an outer join": "limit above a join",
+    "outer join removed": "largest of a left join",
     "plan below a false filter removed": "false above a watermark",
     "aggregate of one row removed": "subtract in a union",
     "constant of one side for both": "constants counted",

@@ -149,6 +149,15 @@ LIMIT_BELOW_JOIN = Divergence(
     "exclude the optimizer's rule LimitPushDown",
     ("LimitPushDown",),
 )
+OUTER_JOIN_REMOVED = Divergence(
+    "outer join removed",
+    "not reported",
+    "An outer join is removed if nothing above it needs the other side's columns, and duplicates don't matter: below "
+    "max, min or no aggregate. Its rows come at once, not when they can find no partner any more, and the other side "
+    "doesn't hold the watermark back.",
+    "count the rows in the aggregate too, or exclude the optimizer's rule EliminateOuterJoin",
+    ("EliminateOuterJoin",),
+)
 FALSE_FILTER = Divergence(
     "plan below a false filter removed",
     "SPARK-49699",
@@ -206,7 +215,7 @@ FORGOTTEN_TIMES = Divergence(
 )
 BY_RULES = (
     *(FILTERED_WATERMARK, REDUNDANT_SESSIONS, FALSE_FILTER, ONE_ROW, CONSTANT_OF_ONE_SIDE),
-    *(SEMI_JOIN_ABOVE_UNION, ZERO_FOR_NULL, LIMIT_BELOW_JOIN),
+    *(SEMI_JOIN_ABOVE_UNION, ZERO_FOR_NULL, LIMIT_BELOW_JOIN, OUTER_JOIN_REMOVED),
 )
 """The divergences that don't occur without their optimizer rules, those with the fewest rules first."""
 ALL = (
@@ -222,6 +231,7 @@ ALL = (
     LIMIT_ABOVE_AGGREGATE,
     ZERO_FOR_NULL,
     LIMIT_BELOW_JOIN,
+    OUTER_JOIN_REMOVED,
     FALSE_FILTER,
     ONE_ROW,
     CONSTANT_OF_ONE_SIDE,
