@@ -88,6 +88,8 @@ def keep(node: Node, **made: Expression) -> Project:
 
 A = constant("a")
 UNTIMED = is_("as timestamp", None)
+NEVER = is_("and", is_(">", "v", 1), False)
+"""A condition that an optimizer finds false."""
 CONDITIONS = (
     is_("=", "k", A),
     is_("<>", "k", A),
@@ -98,6 +100,7 @@ CONDITIONS = (
     is_("and", is_("=", "k", A), is_("not", is_("=", "v", 0))),
     is_("not", is_("and", is_("=", "k", A), is_(">", "v", 0))),
     constant(False),
+    NEVER,
     constant(True),
 )
 PROJECTIONS: tuple[dict[str, Expression], ...] = (
@@ -127,8 +130,8 @@ class _Drawer:
         return self.generator.random() < share
 
     def query(self) -> Query:
-        names = NAMES[: self.choice((1, 1, 2, 2, 3, 3))]
-        mode: Mode = "append" if self.chance(0.8) else self.choice(("update", "complete"))
+        names = NAMES[: self.choice((1, 2, 2, 3))]
+        mode: Mode = "append" if self.chance(0.75) else self.choice(("update", "complete", "complete"))
         left = self.choice((1, 1, 2, 2, 3, 3)) if mode == "append" else 1  # stateful operators still allowed
         everywhere = self.chance(0.8)
         branches = [self.branch(Scan(name, COLUMNS), everywhere) for name in names]
@@ -176,9 +179,10 @@ class _Drawer:
         return node
 
     def condition(self) -> Expression:
-        """Draw a condition; most conditions keep the clock rows, whose `h` is negative."""
+        """Draw a condition; most conditions that some rows meet keep the clock rows, whose `h` is negative."""
         condition = self.choice(CONDITIONS)
-        return condition if self.chance(0.25) else is_("or", condition, is_("<", "h", 0))
+        is_constant = condition in (NEVER, constant(False), constant(True))
+        return condition if is_constant or self.chance(0.25) else is_("or", condition, is_("<", "h", 0))
 
     def lookup(self, node: Node) -> Node:
         join: static_join.StaticJoinKind = self.choice(("inner", "left", "left_semi", "left_anti"))
@@ -189,7 +193,7 @@ class _Drawer:
 
     def union(self, left: Node, right: Node) -> Node:
         """Draw a union; in some unions, the column `k` identifies the side of a row."""
-        if self.chance(0.4):
+        if self.chance(0.5):
             left, right = keep(left, k=A), keep(right, k=constant("b"))
         sides = [side if side.columns == COLUMNS else keep(side) for side in (left, right)]
         return Union(tuple(sides))
@@ -216,7 +220,9 @@ class _Drawer:
             return self.aggregation(node, mode)
         # Without an event time, Spark refuses an aggregation in append mode.
         aggregations = 5 if node.event_times or self.chance(0.1) else 0
-        lasts = ["within", "limit", *["processor"] * bool(node.event_times)] * last
+        # Above another stateful operator, the kept duplicate would decide which rows are emitted.
+        first = not any(one.is_stateful for one in node.walk())
+        lasts = [*["within"] * 5 * first, "limit", *["processor"] * bool(node.event_times)] * last
         match self.choice((*["aggregation"] * aggregations, *["duplicates"] * 4, *lasts)):
             case "aggregation":
                 return self.aggregation(node, mode)

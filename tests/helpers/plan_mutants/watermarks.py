@@ -15,6 +15,7 @@ from streamproof.reference.spark.plans import (
     Filter,
     Join,
     Node,
+    Processing,
     Project,
     Stateful,
     Union,
@@ -184,6 +185,9 @@ OF_BATCHES_WITHOUT_DATA = (
         Deduplication,
         "asks_for_batch_without_data",
         lambda asks: False,
+    ),
+    returning(
+        "a processor asks for no batch without data", Processing, "asks_for_batch_without_data", lambda asks: False
     ),
 )
 OF_EVENT_TIMES = (
