@@ -175,8 +175,8 @@ class Binding:
         fields: A function from a definition and all records of a cohort to the additional columns.
         decode: A function from a definition and a value of the changelog to the value as the reference emits it.
         keys: A function from the written changelog to the prefixed keys.
-        typed: Like `build`, with the additional keyword `columns`: the `Columns` of the call. If None, the law
-            *columns* isn't checked.
+        typed: Like `build`, with the additional keyword `columns`: the `Columns` of the call. An operator of several
+            inputs also takes a frame for each input. If None, the law *columns* isn't checked.
         asked: The options that the law *columns* checks in each layout, in order, without repeats; if empty, the law
             chooses profiles.
         shared: How the operator's logic runs in a query shared with other operators; None if the operator needs
@@ -235,14 +235,16 @@ def beside_inputs(logic: Any, state_groups: int | None, columns: Columns = OF_CO
     return {"report_dropped": columns.report_dropped, "state_groups": state_groups, "logic": logic}
 
 
-def side(frame: DataFrame, name: str, columns: Columns = OF_COHORT, value: str | None = VALUE) -> JoinInput:
+def side(
+    frame: DataFrame | Mapping[str, DataFrame], name: str, columns: Columns = OF_COHORT, value: str | None = VALUE
+) -> JoinInput:
     """Return the input of a join by its name."""
     from ...spark_impl.inputs import table
 
     return table(on(frame, name), key=columns.of(KEY), timestamp=TIMESTAMP, value=value, order=columns.order)
 
 
-def both_sides(frame: DataFrame, columns: Columns = OF_COHORT) -> tuple[JoinInput, JoinInput]:
+def both_sides(frame: DataFrame | Mapping[str, DataFrame], columns: Columns = OF_COHORT) -> tuple[JoinInput, JoinInput]:
     """Return the inputs `left` and `right` of a join."""
     return side(frame, "left", columns), side(frame, "right", columns)
 
@@ -265,7 +267,11 @@ def join_build(operator: str, options: Callable[[Any, Columns], Mapping[str, Any
     """
 
     def build(
-        join: Any, frame: DataFrame, logic: Any, state_groups: int | None, columns: Columns = OF_COHORT
+        join: Any,
+        frame: DataFrame | Mapping[str, DataFrame],
+        logic: Any,
+        state_groups: int | None,
+        columns: Columns = OF_COHORT,
     ) -> DataFrame:
         given = {**options(join, columns), **beside_inputs(logic, state_groups, columns)}
         joined: DataFrame = on_spark(operator, operator)(*both_sides(frame, columns), **given)
@@ -305,10 +311,12 @@ def referring_fields(join: Any) -> list[Field]:
     return [as_json(), Field(FOREIGN_KEY, pa.string(), foreign_key_of, holds="key")]
 
 
-def on(frame: DataFrame, name: str) -> DataFrame:
-    """Return the rows of one input."""
+def on(frame: DataFrame | Mapping[str, DataFrame], name: str) -> DataFrame:
+    """Return the rows of one input, of a frame with all rows, or of the frames of the inputs."""
     from pyspark.sql import functions as F
 
+    if isinstance(frame, Mapping):
+        return frame[name]
     return frame.filter(F.col(INPUT) == name)
 
 

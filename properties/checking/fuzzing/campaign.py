@@ -15,14 +15,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ....reference.core.errors import BadInput, StreamproofError
+from ...generators.chains import OPERATORS
 from ...generators.plans.drawing import KINDS
 from ...system.installed.environments import python_of, require_supported
 from ...system.installed.requirements import installed
 from ...witnesses.job.other_pyspark import PySparkProcess
+from .chains import CHAINS
 from .corpus import SEEDS
 from .judging import REFERENCE
 from .relations import NAMES
-from .seeds import Begin, Judged, ReportedFinding, Seed
+from .seeds import CHAIN, Begin, Judged, ReportedFinding, Seed
 
 SEED_SECONDS = 420.0
 """The time limit of a seed (s), including shrinking; after it, the process is ended, and the seed is a finding."""
@@ -31,6 +33,8 @@ MOST_PATIENCE = 4.0
 PLANS_OF_A_PROCESS = 200
 """The number of seeds after which a process restarts, because a Spark session grows with each query."""
 HISTORIES = 200
+CHAIN_EVERY = 20
+"""The distance between seeds of chains: they judge streamproof's operators, the other seeds Spark's."""
 SHOWING = 0.5
 """The time for scripts of known divergences after a run, as a share of the run's time."""
 AGAINST = "another PySpark"
@@ -108,10 +112,11 @@ class Tally:
 
     @property
     def never_seen(self) -> list[str]:
-        """The pairs of operators that no plan contained, and the relations that were never checked."""
-        drawn = itertools.product(STATEFUL, (*STATEFUL, *LAST))
+        """The pairs of operators that no plan or chain contained, and the relations that were never checked."""
+        chained = itertools.product(OPERATORS, OPERATORS) if self.runs[CHAINS] else ()
+        drawn = (*itertools.product(STATEFUL, (*STATEFUL, *LAST)), *chained)
         pairs = (pair for pair in drawn if pair not in self.pairs_of_operators)
-        relations = (name for name in NAMES if not self.runs[name])
+        relations = (name for name in (*NAMES, CHAINS) if not self.runs[name])
         return [*(f"{above} above {below}" for below, above in pairs), *relations]
 
     def add(self, judged: Judged) -> None:
@@ -146,8 +151,9 @@ def run(
         BadInput: The relation is unknown, or a PySpark is unknown or unavailable.
         StreamproofError: Spark can't be started.
     """
-    if options.only not in ("", REFERENCE.name, *NAMES):
-        raise BadInput(f"--only is {options.only!r}: give one of {', '.join((REFERENCE.name, *NAMES))}")
+    known = (REFERENCE.name, CHAINS, *NAMES)
+    if options.only not in ("", *known):
+        raise BadInput(f"--only is {options.only!r}: give one of {', '.join(known)}")
     for name, version in (("--spark-version", options.pyspark), ("--against", options.against)):
         if version:
             require_supported(name, version)
@@ -170,9 +176,9 @@ class _Campaign:
         self.options, self.tally, self.say, self.keep, self.pysparks = options, tally, say, keep, pysparks
         self.started = time.monotonic()
         self.until = self.started + 60 * options.minutes
-        self.seeds: Iterator[str] = itertools.chain(
-            SEEDS if options.corpus else (), map(str, itertools.count(options.seed))
-        )
+        corpus = SEEDS if options.corpus and options.only != CHAINS else ()
+        drawn = (drawn_seed(number, options.only) for number in itertools.count(options.seed))
+        self.seeds: Iterator[str] = itertools.chain(corpus, drawn)
         self.lock, self.stopped = threading.Lock(), threading.Event()
         self.done: queue.Queue[Judged | BaseException | None] = queue.Queue()
         self.processes: set[PySparkProcess] = set()
@@ -298,6 +304,12 @@ class _Campaign:
             return Judged(seed.seed, plan=seed.plan, differences=[ended])
         finally:
             watch.cancel()
+
+
+def drawn_seed(number: int, only: str) -> str:
+    """Return the seed of a number: of a chain of our operators, or of a plan."""
+    is_chain = only == CHAINS or (not only and number % CHAIN_EVERY == 0)
+    return f"{CHAIN}{number}" if is_chain else str(number)
 
 
 def patience() -> float:

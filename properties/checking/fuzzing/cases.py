@@ -57,6 +57,13 @@ class PlanCase:
         return [Counter(tuple(row[name] for name in columns) for row in batch) for batch in batches]
 
     @property
+    def emits(self) -> bool:
+        """Return whether rows of a history are expected; without the column of the histories, whether any rows are."""
+        rows = (row for bag in self.expected() for row in bag)
+        columns = self.columns or []
+        return any("h" not in columns or row[columns.index("h")] not in (CLOCK, None) for row in rows)
+
+    @property
     def starts(self) -> frozenset[int]:
         """The batches before which the query restarts."""
         return frozenset({one + 1 for one in self.how.restarts} | {*self.how.deaths})

@@ -18,7 +18,7 @@ from ....reference.spark.plans import Lookup, Node, Scan
 from ....reference.spark.subtraction import Subtraction
 from ...generators.columns.forms.rows import from_microseconds
 from ...generators.plans.drawing import TABLE, Query
-from ...generators.plans.texts import PROCESSOR, processes, statements, table_values
+from ...generators.plans.texts import processor, statements, table_values
 from ...witnesses.plans.running import SETTINGS, settings_of
 from ...witnesses.spark.session import DEFAULT_STORE
 from .cases import PlanCase, RowBag
@@ -47,7 +47,7 @@ def script_of(finding: Finding, settings: Mapping[str, str] | None = None) -> st
     script says.
 
     Args:
-        finding: The finding. The script of a small case has at most 21 lines, or 24 with a failure.
+        finding: The finding. The script of a small case has 15 to 24 lines; a processor adds 10.
         settings: Further settings of the session.
     """
     case, other = finding.case, finding.other or finding.case
@@ -74,7 +74,7 @@ def script_of(finding: Finding, settings: Mapping[str, str] | None = None) -> st
         title="\n".join(textwrap.wrap(_title(finding), WIDTH - 8)),
         configuration=json.dumps(_configuration(case, other, settings or {}) | (_TOGETHER if stops else {})),
         table=table_values(TABLE) if any(isinstance(node, Lookup | Subtraction) for node in nodes) else "",
-        processor=PROCESSOR if processes(case.query.plan) or processes(other.query.plan) else "",
+        processor=processor(case.query.plan, other.query.plan),
         batches=json.dumps([{name: _rows(batch[name]) for name in inputs if name in batch} for _, batch in batches]),
         plans=_plans(case.query.plan, other.query.plan, inputs),
         inputs=", ".join(inputs),
@@ -82,6 +82,7 @@ def script_of(finding: Finding, settings: Mapping[str, str] | None = None) -> st
         shown=f"\"replace(string(struct({shown})), '{_MINUTE}')\"",
         is_batch=is_batch,
         is_refused=finding.relation is REFUSED,
+        is_alone=finding.relation is REFERENCE and not stops,
         mode=case.query.mode,
         stops=stops,
         dies=dies,

@@ -5,22 +5,27 @@ A separate process (`PySparkProcess`) judges each seed, because a random plan ma
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from ....reference.core.errors import StreamproofError
 from ....reference.spark.groups import Groups
 from ....reference.spark.plans import Aggregation, Deduplication, Join, Limit, Node, Processing
 from ....reference.spark.session_windows import SessionAggregation
+from ....spark_impl.runtime.required import OLDEST
 from ...generators.plans.drawing import Query, draw_query
 from ...generators.plans.rows import draw_rows
-from ...generators.plans.texts import processes, statements
-from ...system.installed.requirements import installed
+from ...generators.plans.texts import processor, statements
+from ...system.installed.requirements import installed, release
 from ...system.installed.spark_versions import spark_version
 from ...witnesses.job.other_pyspark import Start
 from ...witnesses.plans.running import PlanRunner
+from ...witnesses.spark.failures import MachineTooBusy
 from .cases import PlanCase
+from .chains import CHAINS, drawn_chain, judged_chain
 from .corpus import ASKED, QUERIES, plan_of, silence_of
 from .equivalences import EQUIVALENCES
 from .judging import Finding, PlanJudge
@@ -30,6 +35,8 @@ from .shrinking import SECONDS, shrunk
 
 NAMED_SECONDS = 40.0
 """The time limit (s) of shrinking a finding that a known divergence explains."""
+CHAIN = "chain "
+"""The beginning of the seeds of chains."""
 _judge: PlanJudge | None = None
 
 
@@ -122,30 +129,53 @@ class Seed:
         return known or draw_query(generator)
 
     @property
+    def is_chain(self) -> bool:
+        """Return whether the seed is of a chain of our operators."""
+        return self.seed.startswith(CHAIN)
+
+    @property
     def plan(self) -> str:
-        """The plan as PySpark statements."""
+        """The plan as PySpark statements; or the chain."""
+        if self.is_chain:
+            return drawn_chain(self.seed, 0)[0].text
         return "\n".join(statements(self.query(random.Random(self.seed)).plan))
 
     def answer(self) -> Judged:
         """Judge it."""
+        if self.is_chain:
+            return self.chain()
         generator = random.Random(self.seed)
         query = self.query(generator)
-        judged = Judged(self.seed)
-        if PlanCase(query, ()).columns is None:
-            judged.skipped = "its rows depend on an arbitrary choice of Spark"
-        elif processes(query.plan) and spark_version() < (4, 1):
-            judged.skipped = "this PySpark has no row-based transformWithState"
-        elif plan_of(self.seed) not in QUERIES and not query.stateful and generator.random() < 0.8:
-            judged.skipped = "it has no stateful operator"
-        else:
-            drawn = draw_rows(generator, query, self.histories, silence_of(self.seed))
-            case = PlanCase(query, drawn.batches, nothing_late=drawn.nothing_late)
-            plan = plan_of(self.seed)
+        judged, plan = Judged(self.seed), plan_of(self.seed)
+        drawn = draw_rows(generator, query, self.histories, silence_of(self.seed))
+        case = PlanCase(query, drawn.batches, nothing_late=drawn.nothing_late)
+        judged.skipped = _reason_to_skip(case, generator.random() < 0.8 and plan not in QUERIES)
+        if not judged.skipped:
             known = EQUIVALENCE if plan in EQUIVALENCES else ASKED.get(plan, "")
             wanted = {self.only} if self.only else {known} if plan in QUERIES else {*NAMES}
             offered = [EQUIVALENCES[plan].relation] if plan in EQUIVALENCES else relations(generator, case)
             asked = [one for one in offered if one.name in wanted][: self.relations]
             self.judge(case, asked, judged)
+        return judged
+
+    def chain(self) -> Judged:
+        """Judge a chain."""
+        if spark_version() < release(OLDEST):
+            return Judged(self.seed, skipped="this PySpark can't run our operators")
+        chain, histories = drawn_chain(self.seed, self.histories)
+        runner = judge_of_process().runner
+        names = [link.operator for link in chain.links]
+        judged = Judged(self.seed, chain.text, pairs=len(histories), runs=Counter({CHAINS: 1}))
+        judged.pairs_of_operators = {*itertools.pairwise(names)}
+        try:
+            difference = judged_chain(chain, histories, runner.chain)
+        except MachineTooBusy as error:
+            return Judged(self.seed, skipped=error.message)
+        except StreamproofError as error:
+            judged.differences = [ReportedFinding(self.seed, CHAINS, (), chain.text, error.message)]
+            return judged
+        if difference:
+            judged.differences = [ReportedFinding(self.seed, CHAINS, (), difference)]
         return judged
 
     def judge(self, case: PlanCase, asked: Sequence[Relation], judged: Judged) -> None:
@@ -175,6 +205,17 @@ class Seed:
             return found
         script, confirmed = confirmed_script(shrunk(judge, finding, NAMED_SECONDS if names else SECONDS))
         return replace(found, script=script, confirmed=confirmed)
+
+
+def _reason_to_skip(case: PlanCase, is_choosy: bool) -> str:
+    """Return why a case doesn't run; most cases without a stateful operator, or without a row, don't."""
+    if case.columns is None:
+        return "its rows depend on an arbitrary choice of Spark"
+    if processor(case.query.plan) and spark_version() < (4, 1):
+        return "this PySpark has no row-based transformWithState"
+    if is_choosy and not case.query.stateful:
+        return "it has no stateful operator"
+    return "it emits nothing" if is_choosy and not case.emits else ""
 
 
 def judge_of_process() -> PlanJudge:

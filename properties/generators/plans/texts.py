@@ -27,21 +27,15 @@ from ....reference.spark.windows import Windows
 
 TABLE = "table"
 """The variable of the static table."""
-PROCESSOR = """\
-from pyspark.sql import Row
-from pyspark.sql.streaming import StatefulProcessor
-class Counting(StatefulProcessor):
-    def __init__(self, wait_ms): self.wait_ms = wait_ms
-    def init(self, handle): self.handle, self.n = handle, handle.getValueState("n", "n int")
-    def handleInputRows(self, key, rows, timerValues):
-        if not self.n.exists(): self.handle.registerTimer(timerValues.getCurrentWatermarkInMs() + self.wait_ms)
-        self.n.update(((self.n.get() or (0,))[0] + len([*rows]),))
-        yield Row(h=key[0], k=key[1], v=self.n.get()[0])
-    def handleExpiredTimer(self, key, timerValues, expiredTimerInfo):
-        yield Row(h=key[0], k=key[1], v=-self.n.get()[0])
-        self.n.clear()
+_PROCESSOR = """\
+class Counting(streaming.StatefulProcessor):
+    def init(self, handle): self.timer, self.n = handle.registerTimer, handle.getValueState("n", "n int")
+    def handleInputRows(self, key, rows, times):
+        n = (self.n.get() or self.timer(times.getCurrentWatermarkInMs() + {wait_ms}) or [0])[0] + len([*rows])
+        yield self.n.update((n,)) or Row(h=key[0], k=key[1], v=n)
+    def handleExpiredTimer(self, key, *_): yield Row(h=key[0], k=key[1], v=-(self.n.get(), self.n.clear())[0][0])
 """
-"""The Python code of the processor of `Processing`, which counts rows by history and key."""
+"""The Python code of the processor of `Processing`, without its timer's wait: it counts rows by history and key."""
 
 
 def sql(expression: Expression) -> str:
@@ -122,7 +116,7 @@ def _call(node: Node) -> str:
         case Aggregation():
             return _aggregation(node)
         case Processing():
-            given = f'Counting({node.by.wait_ms}), "h int, k string, v int", "append", "eventTime"'
+            given = 'Counting(), "h int, k string, v int", "append", "eventTime"'
             return f".groupBy({_strings(node.by.keys)}).transformWithState({given})"
     raise TypeError(f"{type(node).__name__} has no text")
 
@@ -180,9 +174,10 @@ def _condition(node: Join) -> str:
     return " and ".join(parts)
 
 
-def processes(plan: Node) -> bool:
-    """Return whether a plan contains the processor `PROCESSOR`."""
-    return any(isinstance(node, Processing) for node in plan.walk())
+def processor(*plans: Node) -> str:
+    """Return the class of the functions with state in plans, which wait alike; empty if there are none."""
+    waits_ms = {node.by.wait_ms for plan in plans for node in plan.walk() if isinstance(node, Processing)}
+    return "".join(_PROCESSOR.replace("{wait_ms}", str(wait_ms)) for wait_ms in waits_ms)
 
 
 def statements(plan: Node, most: int = 100, variables: Mapping[int, str] | None = None) -> list[str]:

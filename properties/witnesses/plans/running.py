@@ -22,13 +22,16 @@ import pyarrow.parquet as pq
 from ....reference.spark.aggregates import Row
 from ....reference.spark.execution import Batch
 from ....reference.spark.plans import Node
+from ...generators.chains import Chain, StreamBatch
 from ...generators.columns.forms.rows import from_microseconds, microseconds
 from ...generators.plans.drawing import TABLE, Query
-from ...generators.plans.texts import PROCESSOR, processes, statements, table_values
 from ...generators.plans.texts import TABLE as TABLE_NAME
+from ...generators.plans.texts import processor, statements, table_values
 from ...system.installed.spark_versions import arrow_table_of, condition_of, spark_version
 from ...system.visible import first_line
 from ...system.work import own_folder
+from ..chains.composed import Changelog
+from ..chains.on_spark import changelog_on_spark
 from ..run_options import WATERMARK_POLICY
 from ..spark.session import DEFAULT_STORE, PROVIDER, ROCKSDB, spark_session, with_settings
 
@@ -128,7 +131,7 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
 def settings_of(query: Query) -> dict[str, str]:
     """Return the settings that a query sets or needs."""
     return {
-        **(ROCKSDB_STORE if processes(query.plan) else {}),
+        **(ROCKSDB_STORE if processor(query.plan) else {}),
         "spark.sql.streaming.noDataMicroBatches.enabled": str(query.without_data).lower(),
         WATERMARK_POLICY: query.policy,
     }
@@ -202,6 +205,15 @@ class PlanRunner:
             except Exception as error:
                 raise Refused(error) from error
 
+    def chain(self, chain: Chain, histories: Sequence[Sequence[StreamBatch]]) -> Changelog:
+        """Run a chain of our operators.
+
+        Raises:
+            StreamproofError: Its query failed.
+        """
+        with with_settings(self.spark, {**SETTINGS, **ROCKSDB_STORE}):
+            return changelog_on_spark(self.spark, chain, histories)
+
     @contextlib.contextmanager
     def session(self, query: Query, how: HowRun) -> Iterator[None]:
         """Configure the session for a query."""
@@ -224,12 +236,12 @@ class PlanRunner:
 
     def frame(self, plan: Node, frames: Mapping[str, DataFrame]) -> DataFrame:
         """Return a plan's frame from the frames of its inputs."""
-        from pyspark.sql import functions
+        from pyspark.sql import Row as OutputRow
+        from pyspark.sql import functions, streaming
 
         table = self.spark.sql(f"select * from values {table_values(TABLE)} as t(tk, x)")
-        names: dict[str, Any] = {"F": functions, TABLE_NAME: table, **frames}
-        if processes(plan):
-            exec(PROCESSOR, names)
+        names: dict[str, Any] = {"F": functions, "Row": OutputRow, "streaming": streaming, TABLE_NAME: table, **frames}
+        exec(processor(plan), names)
         for statement in statements(plan):
             exec(statement, names)
         found: DataFrame = names["result"]

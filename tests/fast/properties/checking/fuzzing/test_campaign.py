@@ -195,7 +195,7 @@ def test_an_older_pyspark_is_judged_alone_and_its_plans_are_drawn_at_once(monkey
 
 
 def test_an_unknown_relation_is_refused_with_those_there_are() -> None:
-    relations = "give one of reference, equivalence, fewer columns, .*rocksdb"
+    relations = "give one of reference, chains, equivalence, fewer columns, .*rocksdb"
     with pytest.raises(BadInput, match=f"--only is 'rocks': {relations}"):
         run(CampaignOptions(only="rocks"), Tally(), lambda step: None)
 

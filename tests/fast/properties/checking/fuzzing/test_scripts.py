@@ -15,7 +15,8 @@ from streamproof.properties.checking.fuzzing.scripts import script_of
 from streamproof.properties.generators.plans.drawing import COLUMNS, Query, draw_query
 from streamproof.properties.generators.plans.rows import START_US, draw_rows
 from streamproof.properties.witnesses.plans.running import HowRun
-from streamproof.reference.spark.plans import Deduplication, Limit, Scan, WithWatermark
+from streamproof.reference.spark.plans import Deduplication, Limit, Processing, Scan, WithWatermark
+from streamproof.reference.spark.processor import Processor
 
 PLAN = Deduplication((WithWatermark((Scan("a", COLUMNS),), "ts", 0),), ("h", "k"))
 ROW = {"h": 0, "k": None, "ts": START_US + 500_000, "v": 1}
@@ -43,16 +44,20 @@ def test_every_script_is_python_of_at_most_120_characters_a_line(first: int) -> 
             assert max(map(len, script.splitlines())) <= 120
 
 
-def test_a_small_script_of_each_relation_is_short() -> None:
+COUNTING = replace(SMALL, query=Query(Processing((PLAN.input,), Processor(("h", "k"), None, "v", 5_000))))
+
+
+@pytest.mark.parametrize(
+    ("case", "alone", "twice", "dies"), [(SMALL, 15, 21, 24), (COUNTING, 25, 31, 34)], ids=["plain", "with a processor"]
+)
+def test_a_small_script_of_each_relation_is_short(case: PlanCase, alone: int, twice: int, dies: int) -> None:
     for finding in [
-        *(
-            Finding(one, SMALL, None, SMALL.expected(), (), (FILTERED_WATERMARK,))
-            for one in (REFERENCE, BATCH, REFUSED)
-        ),
-        *(Finding(one, SMALL, one.vary(SMALL)) for one in relations(random.Random(0), SMALL)),
+        *(Finding(one, case, None, case.expected(), (), (FILTERED_WATERMARK,)) for one in (REFERENCE, BATCH, REFUSED)),
+        *(Finding(one, case, one.vary(case)) for one in relations(random.Random(0), case)),
     ]:
         script = script_of(finding)
-        assert len(script.splitlines()) <= (24 if "dies" in script else 21), finding.relation.name
+        most = alone if finding.relation is REFERENCE else dies if "dies" in script else twice
+        assert len(script.splitlines()) <= most, finding.relation.name
 
 
 def test_expected_rows_are_written_as_spark_shows_them() -> None:

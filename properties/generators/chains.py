@@ -1,0 +1,189 @@
+"""Chains, drawn like plans: our operators, each of which takes the changelog of the operator before it, and their rows.
+
+Every value between operators is an object of a number `v` and a key `ref`, or null, so that any operator may follow any
+other: aggregates take `v`, and groups and foreign keys are `ref`. A key begins with its history and `SEPARATOR`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, TypeAlias
+
+from ...reference.core.operator import operator_named
+from ...reference.core.records import Key, Record
+from ..registration.registration import Options, registration_of
+from .options import draw_definitions
+
+OPERATORS = (
+    *("session_windows", "window_aggregate", "range_aggregate", "windowed_table", "table_aggregate"),
+    *("stream_stream_join", "stream_table_join", "table_table_join", "foreign_key_join"),
+)
+"""The operators that are drawn. `scd1` and `scd2` refuse different events of one time, which changelogs contain; the
+result of `one_to_many_join` has two keys."""
+LENGTHS = (2, 2, 3)
+SEPARATOR = "|"
+DRIVER = "~~"
+"""The history of the rows that move the clock, by a row of each input and key in each batch."""
+REFERRED = ("r", "s", "a", None)
+"""The keys that values refer to, by the number of a value that isn't drawn."""
+_KEYS = ("a", "a", "b", "b", "r", "s")
+_ALL_PAIRS = 40
+StreamBatch: TypeAlias = "tuple[int, Sequence[Record]]"
+"""The clock after a batch (ms), and the batch's records, each on an input of the chain."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """An operator of a chain.
+
+    Attributes:
+        operator: Its name.
+        options: Its options, as in a history file.
+        side: The input that takes the changelog of the operator before it; empty for the first operator.
+    """
+
+    operator: str
+    options: tuple[tuple[str, Any], ...]
+    side: str = ""
+
+    @cached_property
+    def definition(self) -> Any:
+        """The declared options."""
+        return operator_named(self.operator).declare(dict(self.options))
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Return whether the operator aggregates the numbers of a stream's records, none of which may be null."""
+        return hasattr(self.definition, "aggregate") and not hasattr(self.definition, "group_by")
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A chain of operators.
+
+    Attributes:
+        links: The operators, the first one first.
+    """
+
+    links: tuple[Link, ...]
+
+    @property
+    def inputs(self) -> list[str]:
+        """The inputs of the chain: the number of an operator, and the name of its input."""
+        numbered = enumerate(self.links)
+        return [f"{number} {side}" for number, link in numbered for side in link.definition.inputs if side != link.side]
+
+    @property
+    def text(self) -> str:
+        """The chain in words, an operator a line."""
+        lines = []
+        for link in self.links:
+            options = ", ".join(f"{name}={value!r}" for name, value in link.options)
+            lines.append(f"{link.operator}({options})" + f" takes the changelog as {link.side}" * bool(link.side))
+        return "\n".join(lines)
+
+
+def link(operator: str, options: Options, side: str = "") -> Link:
+    """Return an operator of a chain with these options, whose fields are named as in the values of chains."""
+    named = {name: value for name, value in (("group_by", "ref"), ("foreign_key", "ref")) if name in options}
+    if "group_by" in options:
+        named["field"] = "v"
+    return Link(operator, tuple({**options, **named}.items()), side)
+
+
+@cache
+def _options_of(operator: str) -> list[Options]:
+    """Return the options that a link of an operator may have, of which all legal pairs of values occur."""
+    drawn = draw_definitions(registration_of(operator), _ALL_PAIRS, 0)
+    return [options for options in drawn if not _others(options)]
+
+
+def _others(options: Options) -> bool:
+    """Return whether options need other values than those of chains, or a delivery of messages by hand."""
+    windows = options.get("with") not in (None, "windowed_table") or options.get("to_stream")
+    return bool(windows or options.get("aggregate") == "average" or options.get("delivery") == "manual")
+
+
+def draw_chain(generator: random.Random) -> Chain:
+    """Draw a chain."""
+    links: list[Link] = []
+    for _ in range(generator.choice(LENGTHS)):
+        operator = generator.choice(OPERATORS)
+        first = link(operator, generator.choice(_options_of(operator)))
+        side = generator.choice(first.definition.inputs) if links else ""
+        links.append(Link(operator, first.options, side))
+    return Chain(tuple(links))
+
+
+def durations_ms(chain: Chain) -> list[int]:
+    """Return the distances between records, and behind the clock, that a chain depends on (ms)."""
+    found = {1, 10}
+    for one in chain.links:
+        domain = registration_of(one.operator).domain
+        found |= {*domain.distances(one.definition), *domain.edges(one.definition)}
+    return sorted(found - {0})
+
+
+def draw_streams(generator: random.Random, chain: Chain, histories: int) -> list[list[StreamBatch]]:
+    """Draw the histories of a chain, which share a clock: records near the edges of its durations.
+
+    Args:
+        generator: The generator.
+        chain: The chain.
+        histories: The number of histories.
+    """
+    distances = durations_ms(chain)
+    clock_ms, clocks_ms = 2 * distances[-1], list[int]()
+    for _ in range(generator.choice((3, 4))):
+        clock_ms += generator.choice((1, 5, *distances, distances[-1] + 1))
+        clocks_ms.append(clock_ms)
+    drawn = []
+    for history in range(histories):
+        batches: list[StreamBatch] = []
+        for number, now_ms in enumerate(clocks_ms):
+            edges = [reached - distance for reached in clocks_ms[: number + 1] for distance in (0, *distances)]
+            times = [max(0, min(edge + beside, now_ms)) for edge in edges for beside in (-1, 0, 1)]
+            count = generator.randint(0, 8)
+            batches.append((now_ms, [_record(generator, chain, history, times) for _ in range(count)]))
+        drawn.append(batches)
+    return drawn
+
+
+def _record(generator: random.Random, chain: Chain, history: int, times: Sequence[int]) -> Record:
+    number, _, side = generator.choice(chain.inputs).partition(" ")
+    one, prefix = chain.links[int(number)], f"{history:03d}{SEPARATOR}"
+    referred = generator.choice(("r", *REFERRED))
+    value = {"v": generator.randint(0, 9), "ref": None if referred is None else prefix + referred}
+    deleted = not one.takes_numbers and generator.random() < 0.2
+    key = generator.choice("rrs" if side == "right" and hasattr(one.definition, "foreign_key") else _KEYS)
+    return Record(f"{number} {side}", prefix + key, None if deleted else value, generator.choice(times))
+
+
+def clock_records(chain: Chain, clock_ms: int) -> list[Record]:
+    """Return the records that move the clock; of each operator the right side comes first."""
+    value = {"v": 0, "ref": f"{DRIVER}{SEPARATOR}r"}
+    inputs = sorted(chain.inputs, key=lambda name: name.partition(" ")[2] != "right")
+    return [Record(name, f"{DRIVER}{SEPARATOR}{key}", value, clock_ms) for name in inputs for key in "ar"]
+
+
+def renumbered(batches: Sequence[StreamBatch], number: int) -> list[StreamBatch]:
+    """Return a history under another number, so that it may run beside others."""
+
+    def of_history(key: Any) -> Any:
+        return key and f"{number:03d}{SEPARATOR}{key.partition(SEPARATOR)[2]}"
+
+    def changed(record: Record) -> Record:
+        value = record.value and {**record.value, "ref": of_history(record.value["ref"])}
+        return record._replace(key=of_history(record.key), value=value)
+
+    return [(clock_ms, [changed(record) for record in records]) for clock_ms, records in batches]
+
+
+def referred_by(key: Key, number: int | None) -> Key | None:
+    """Return the key that a value refers to if only its number is known."""
+    prefix = key.partition(SEPARATOR)[0]
+    name = None if number is None else "r" if prefix == DRIVER else REFERRED[number % len(REFERRED)]
+    return None if name is None else f"{prefix}{SEPARATOR}{name}"
