@@ -12,8 +12,8 @@ import typer
 
 from ....reference.core.errors import BadInput
 from ...system import signals
-from ...system.files import write_whole
 from ..options import Seed
+from ..spec.files import write_text
 from ..terminal import EXITS, messages, results, steps, titled_table
 
 if TYPE_CHECKING:
@@ -71,12 +71,11 @@ def fuzz(
     try:
         with signals.interrupting(), steps() as progress:
             run(options, tally, progress, lambda found: _kept(found, findings, paths))
-    except BadInput:
-        raise
-    except BaseException:
+    except BaseException as error:
         if signals.received():
             signals.leave()
-        _report(options, tally, paths, json_file)
+        if tally.plans or not isinstance(error, BadInput):
+            _report(options, tally, paths, json_file)
         raise
     _report(options, tally, paths, json_file)
     few = len(tally.plans) < LEAST_PLANS
@@ -126,11 +125,10 @@ def _kept(one: ReportedFinding, folder: Path, paths: Paths) -> None:
         if one.named and path.exists():
             paths.setdefault(key, path)
         return
-    folder.mkdir(parents=True, exist_ok=True)
     while path.exists() and path.read_text(encoding="utf-8") != one.script:
         number += 1
         path = folder / f"{name}-{number}.py"
-    write_whole(path, one.script)
+    write_text(path, one.script)
     paths[key] = path
     if not one.named:
         messages.out(f"a difference without a name: {path}", style="bold red")
@@ -153,4 +151,4 @@ def _write_json(options: CampaignOptions, tally: Tally, paths: Paths, file: Path
         "named": tally.named,
         "differences": found,
     }
-    write_whole(file, json.dumps(content, indent=2) + "\n")
+    write_text(file, json.dumps(content, indent=2))
