@@ -27,6 +27,7 @@ from ....reference.spark.subtraction import Subtraction, as_aggregation
 from ...generators.plans.rows import CLOCK, MS
 from ...system.installed.spark_versions import spark_version
 from ...witnesses.plans.running import PlanRunner, Ran, Refused, Rows
+from ...witnesses.spark.failures import TOO_BUSY
 from .cases import Bags, PlanCase, RowBag
 from .divergences import (
     ALL,
@@ -256,6 +257,9 @@ class PlanJudge:
 
     def refused(self, case: PlanCase, refused: Refused) -> Iterator[Finding]:
         """Judge an error: Spark's internal errors, and failures of queries that Spark accepted, are findings."""
+        if TOO_BUSY in refused.details:
+            self.refusals["no Python worker, as the machine was too busy"] += 1
+            return
         self.refusals[refused.condition or "no condition"] += 1
         dies = refused.has_started and not any(one in str(refused) for one in UNSUPPORTED)
         if dies or any(one in refused.details for one in INTERNAL):

@@ -26,7 +26,8 @@ _NOT_THE_USERS = (
     *(f"{_PACKAGE}/", f"{_PACKAGE.parent}/spark_impl/"),
 )
 """Parts of paths in a traceback outside the user's code."""
-_TOO_BUSY = "Python worker failed to connect back"
+TOO_BUSY = "Python worker failed to connect back"
+"""Spark's error if a Python worker doesn't start within 10 s, as on a busy machine."""
 _LOST = "Python worker exited unexpectedly"
 
 
@@ -105,7 +106,7 @@ def reported_failures(planned: bool = False) -> Iterator[None]:
         said = str(error)
         if planned and PlannedCrash.__name__ in said:
             return
-        if _TOO_BUSY in said:
+        if TOO_BUSY in said:
             raise MachineTooBusy(
                 "this machine is too busy: Spark gives a Python worker 10 s to start, and it took longer, twice; "
                 f"run again with fewer other programs (the log is {spark_log_path()})"

@@ -16,6 +16,7 @@ from streamproof.properties.checking.fuzzing.relations import SETTINGS, relation
 from streamproof.properties.generators.plans.drawing import Query, draw_query
 from streamproof.properties.generators.plans.rows import draw_rows
 from streamproof.properties.witnesses.plans.running import HowRun, Ran, Refused
+from streamproof.properties.witnesses.spark.failures import TOO_BUSY
 from streamproof.reference.spark.execution import Execution
 from streamproof.reference.spark.plans import Aggregation, Node, WithWatermark, pruned, rebuilt, with_joins
 from streamproof.reference.spark.session_windows import SessionAggregation
@@ -207,6 +208,14 @@ def test_the_death_of_a_started_query_is_a_finding_named_by_the_rules_without_wh
 
     found = judged(CORPUS["windows above windows"], Dying(as_written))
     assert [(one.error, [each.name for each in one.named]) for one in found] == [("a file does not exist", named)]
+
+
+def test_a_busy_machine_without_a_python_worker_is_no_difference() -> None:
+    class Busy(Runner):
+        def run(self, query: Query, batches: Any, how: HowRun) -> Ran:
+            raise Refused(StreamingQueryException(f"terminated with exception: {TOO_BUSY}."))
+
+    assert judged(CORPUS["a processor above a join"], Busy(as_written)) == []
 
 
 def test_a_divergence_of_past_releases_names_nothing_on_a_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
