@@ -33,7 +33,7 @@ class Counting(streaming.StatefulProcessor):
     def handleInputRows(self, key, rows, times):
         n = (self.n.get() or self.timer(times.getCurrentWatermarkInMs() + {wait_ms}) or [0])[0] + len([*rows])
         yield self.n.update((n,)) or Row(h=key[0], k=key[1], v=n)
-    def handleExpiredTimer(self, key, *_): yield Row(h=key[0], k=key[1], v=-(self.n.get(), self.n.clear())[0][0])
+    def handleExpiredTimer(self, key, **_): yield Row(h=key[0], k=key[1], v=-(self.n.get(), self.n.clear())[0][0])
 """
 """The Python code of the processor of `Processing`, without its timer's wait: it counts rows by history and key."""
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from pyspark.sql import Row, streaming
 from streamproof.properties.checking.fuzzing.cases import PlanCase
 from streamproof.properties.checking.fuzzing.divergences import FILTERED_WATERMARK
 from streamproof.properties.checking.fuzzing.judging import BATCH, REFERENCE, REFUSED, Finding
@@ -14,6 +17,7 @@ from streamproof.properties.checking.fuzzing.relations import relations
 from streamproof.properties.checking.fuzzing.scripts import script_of
 from streamproof.properties.generators.plans.drawing import COLUMNS, Query, draw_query
 from streamproof.properties.generators.plans.rows import START_US, draw_rows
+from streamproof.properties.generators.plans.texts import processor
 from streamproof.properties.witnesses.plans.running import HowRun
 from streamproof.reference.spark.plans import Deduplication, Limit, Processing, Scan, WithWatermark
 from streamproof.reference.spark.processor import Processor
@@ -58,6 +62,44 @@ def test_a_small_script_of_each_relation_is_short(case: PlanCase, alone: int, tw
         script = script_of(finding)
         most = alone if finding.relation is REFERENCE else dies if "dies" in script else twice
         assert len(script.splitlines()) <= most, finding.relation.name
+
+
+class FakeState:
+    """The state of a key, and its timers, as Spark hands them to a processor."""
+
+    def __init__(self) -> None:
+        self.value: tuple[int, ...] | None = None
+        self.timers: list[int] = []
+
+    def getValueState(self, name: str, schema: str) -> FakeState:
+        return self
+
+    def registerTimer(self, at_ms: int) -> None:
+        self.timers.append(at_ms)
+
+    def get(self) -> tuple[int, ...] | None:
+        return self.value
+
+    def update(self, value: tuple[int, ...]) -> None:
+        self.value = value
+
+    def clear(self) -> None:
+        self.value = None
+
+
+def test_the_processor_of_a_script_counts_until_its_timer_fires() -> None:
+    names: dict[str, Any] = {"Row": Row, "streaming": streaming}
+    exec(processor(COUNTING.query.plan), names)
+    counting, state = names["Counting"](), FakeState()
+    counting.init(state)
+    times = SimpleNamespace(getCurrentWatermarkInMs=lambda: 100)
+    arrives = lambda *rows: [*counting.handleInputRows((0, "a"), iter(rows), times)]  # noqa: E731
+    assert [arrives(1, 2), arrives(3)] == [[Row(h=0, k="a", v=2)], [Row(h=0, k="a", v=3)]]
+    assert state.timers == [5_100]
+    fires = counting.handleExpiredTimer(key=(0, "a"), timerValues=times, expiredTimerInfo=None)  # Spark's names
+    assert [*fires] == [Row(h=0, k="a", v=-3)]
+    assert arrives(4) == [Row(h=0, k="a", v=1)]
+    assert state.timers == [5_100, 5_100]
 
 
 def test_expected_rows_are_written_as_spark_shows_them() -> None:
