@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, TypeAlias
 
@@ -21,16 +21,18 @@ OPERATORS = (
     *("session_windows", "window_aggregate", "range_aggregate", "windowed_table", "table_aggregate"),
     *("stream_stream_join", "stream_table_join", "table_table_join", "foreign_key_join"),
 )
-"""The operators that are drawn. `scd1` and `scd2` refuse different events of one time, which changelogs contain; the
-result of `one_to_many_join` has two keys."""
+"""The drawn operators. `scd1` and `scd2` are left out, because they refuse different events with equal times, which
+changelogs contain; `one_to_many_join` is left out, because its result has two keys."""
 LENGTHS = (2, 2, 3)
+"""The numbers of operators of a chain."""
 SEPARATOR = "|"
 DRIVER = "~~"
-"""The history of the rows that move the clock, by a row of each input and key in each batch."""
+"""The history of the rows that move the clock; each batch has such rows on each input."""
 REFERRED = ("r", "s", "a", None)
-"""The keys that values refer to, by the number of a value that isn't drawn."""
+"""The keys that values refer to; an operator's result refers to the key at its number modulo 4."""
 _KEYS = ("a", "a", "b", "b", "r", "s")
-_ALL_PAIRS = 40
+_SETS = 40
+"""The smallest number of sets of options of an operator."""
 StreamBatch: TypeAlias = "tuple[int, Sequence[Record]]"
 """The clock after a batch (ms), and the batch's records, each on an input of the chain."""
 
@@ -87,7 +89,7 @@ class Chain:
 
 
 def link(operator: str, options: Options, side: str = "") -> Link:
-    """Return an operator of a chain with these options, whose fields are named as in the values of chains."""
+    """Return an operator of a chain with the given options; options that name fields get the fields of chains."""
     named = {name: value for name, value in (("group_by", "ref"), ("foreign_key", "ref")) if name in options}
     if "group_by" in options:
         named["field"] = "v"
@@ -96,15 +98,15 @@ def link(operator: str, options: Options, side: str = "") -> Link:
 
 @cache
 def _options_of(operator: str) -> list[Options]:
-    """Return the options that a link of an operator may have, of which all legal pairs of values occur."""
-    drawn = draw_definitions(registration_of(operator), _ALL_PAIRS, 0)
-    return [options for options in drawn if not _others(options)]
+    """Return sets of options of an operator that suit a chain; most legal pairs of values occur in a set."""
+    drawn = draw_definitions(registration_of(operator), _SETS, 0)
+    return [options for options in drawn if _suits_chains(options)]
 
 
-def _others(options: Options) -> bool:
-    """Return whether options need other values than those of chains, or a delivery of messages by hand."""
-    windows = options.get("with") not in (None, "windowed_table") or options.get("to_stream")
-    return bool(windows or options.get("aggregate") == "average" or options.get("delivery") == "manual")
+def _suits_chains(options: Options) -> bool:
+    """Return whether options need only the values of chains, and no delivery of messages by hand."""
+    windows = options.get("with") in (None, "windowed_table") and not options.get("to_stream")
+    return windows and options.get("aggregate") != "average" and options.get("delivery") != "manual"
 
 
 def draw_chain(generator: random.Random) -> Chain:
@@ -112,9 +114,8 @@ def draw_chain(generator: random.Random) -> Chain:
     links: list[Link] = []
     for _ in range(generator.choice(LENGTHS)):
         operator = generator.choice(OPERATORS)
-        first = link(operator, generator.choice(_options_of(operator)))
-        side = generator.choice(first.definition.inputs) if links else ""
-        links.append(Link(operator, first.options, side))
+        drawn = link(operator, generator.choice(_options_of(operator)))
+        links.append(replace(drawn, side=generator.choice(drawn.definition.inputs)) if links else drawn)
     return Chain(tuple(links))
 
 
