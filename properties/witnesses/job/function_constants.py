@@ -108,7 +108,7 @@ def _of_function(function: Any, own: CodeType | None) -> tuple[list[Any], list[A
             referred.append(cell.cell_contents)
         except ValueError:  # the closure variable has no value yet
             continue
-    return constants, [*referred, *(function.__defaults__ or ())]
+    return constants, [*referred, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
 
 
 def _of_code(code: CodeType, own: CodeType | None) -> Iterator[Any]:

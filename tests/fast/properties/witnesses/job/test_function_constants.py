@@ -139,3 +139,23 @@ def test_what_an_object_of_the_user_s_refers_to_is_looked_at() -> None:
     ):
         found = {*constants_in([root])}
         assert wanted <= found, (root, found)
+
+
+def closing(limit: Any) -> Any:
+    def inner(row: int) -> bool:
+        return row > limit
+
+    if limit is None:
+        del limit  # the closure has no value
+    return inner
+
+
+def with_defaults(row: int, most: int = 4_001, *kinds: str, least: int = 4_002, of: Any = (4_003, "iron")) -> bool:
+    return least < row < most
+
+
+def test_constants_in_closures_and_in_defaults_of_parameters_are_found() -> None:
+    assert constants_in([closing(4_321)]) == [4_321]
+    assert constants_in([closing(helper)]) == constants_in([helper])
+    assert constants_in([closing(None)]) == []
+    assert {*constants_in([with_defaults])} == {4_001, 4_002, 4_003, "iron"}
