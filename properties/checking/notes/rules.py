@@ -272,7 +272,7 @@ class _Linter:
             if not node.is_stateful or not node.inputs or not (stage := self.stage(node)).is_known:
                 continue
             for source, columns in stage.times.items():
-                if columns and stage.watermarks and (dropped := self.dropped_late(stage, source)) is not None:
+                if columns and (dropped := self.dropped_late(stage, source)) is not None:
                     after_us, late_us = dropped
                     time, late = " and ".join(sorted(map(plain, columns))), (after_us - late_us) // 1_000 * 1_000
                     says = (
