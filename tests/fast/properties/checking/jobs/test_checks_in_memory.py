@@ -895,6 +895,9 @@ def test_rows_of_a_batch_that_unique_cannot_tell_apart_are_refused_where_a_table
         return
     with pytest.raises(BadInput, match=r"emits two rows in one batch that unique=, user, can't tell apart"):
         check.check(20)
+    together = JobCheck(replace(made, alone=False), JobOracle(job=numbered, comparing=comparing), Variation(update))
+    with pytest.raises(BadInput, match=r"can't tell apart, user '\w*'.* and user '\w*'"):  # without a history's prefix
+        together.check(20)
 
 
 @dataclass(frozen=True)

@@ -593,3 +593,10 @@ def test_a_divergence_may_be_the_cause_unless_the_job_differs_without_its_rules(
     given = {"spark.own": "1", **settings}
     assert JobCheck.may_cause(check, name, history(), Variation(replace(RUN, settings=given))) is may
     assert ran == ([] if settings else [{**given, EXCLUDED_RULES: FILTERED_WATERMARK.excluded}])
+
+
+def test_the_counterexamples_of_each_law_have_a_folder_of_their_own(tmp_path: Path) -> None:
+    variations = (Variation(RUN), Restart().variation(RUN, [0, 1]))
+    folders = [check_of(variation=one, folder=tmp_path).store.folder for one in variations]
+    assert folders == [tmp_path, tmp_path / "a-restart"]
+    assert check_of().store.folder is None

@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 from streamproof import Input
 from streamproof.properties.checking.jobs import conclusion
-from streamproof.properties.checking.jobs.conclusion import _named, inconclusive, limits, not_checked, unmet_goals
+from streamproof.properties.checking.jobs.conclusion import (
+    _named,
+    _unmet_tables,
+    inconclusive,
+    limits,
+    not_checked,
+    unmet_goals,
+)
+from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.laws.variation import CHANGED
 from streamproof.properties.witnesses.job.plan.plans import Plan
@@ -222,6 +230,16 @@ def test_eight_sides_that_no_row_is_on_are_named_and_the_others_counted(monkeypa
         monkeypatch.setattr(conclusion, "unreached", lambda *given, sides=sides, **named: sides)
         named = conclusion._unreached(judge, draws, [])
         assert named == [*sides[:8], *["and 3 more"] * (count == 11)]
+
+
+def test_the_tables_whose_keys_no_history_has_are_named_in_order() -> None:
+    (clicks,) = resolve_all([Input("k string, at timestamp", key="k", name="clicks")], 0)
+    keys = {"b": {"x"}, "a": {"y"}, "c": {"z", "k"}}
+    witness: Any = SimpleNamespace(keyed=dict.fromkeys(keys, "k"), sources=[clicks.source], keys_of=keys.__getitem__)
+    drawn = [JobHistory(((Arrival("clicks", {"k": "k"}),),)), JobHistory(((),))]
+    assert [one.partition(" (")[0] for one in _unmet_tables(witness, drawn)] == [
+        f"rows with a key of the table {name}" for name in ("a", "b")
+    ]
 
 
 def test_notes_name_the_inputs_whose_columns_tell_them_apart() -> None:

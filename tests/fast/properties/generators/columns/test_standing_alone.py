@@ -12,7 +12,7 @@ from streamproof.properties.generators.columns.forms.rows import from_microsecon
 from streamproof.properties.generators.columns.histories.drawing import draw_histories
 from streamproof.properties.generators.columns.histories.standing_alone import standing_alone, without_clock
 from streamproof.properties.generators.columns.inputs import Input, ResolvedInput
-from streamproof.properties.generators.columns.model import Arrival, JobHistory
+from streamproof.properties.generators.columns.model import Arrival, JobHistory, Unreadable
 from streamproof.properties.generators.columns.resolving import resolve
 
 CLICKS = resolve(Input("user string, at timestamp, amount bigint", key="user"))
@@ -131,3 +131,11 @@ def test_what_moves_it_is_a_row_of_the_input_like_any_other(given: Input) -> Non
                 assert resolved.source.key_of(row) in resolved.keys
             for name, pool in resolved.pools.items():
                 assert row[name] in pool
+
+
+def test_an_unreadable_record_stays_with_the_rows_before_it() -> None:
+    records = tuple(Unreadable(batch, "events", {"user": "a"}, "null") for batch in (0, 1, 2, 3))
+    drawn = replace(JobHistory(((click(50),), (), (click(60),), ()), (50, 50, 60, 60), "h"), unreadable=records)
+    found = standing_alone(drawn, [CLICKS])[0]
+    assert times(found) == [[("a", 50)], [("a", 60)]]
+    assert [one.batch for one in found.unreadable] == [0, 0, 1, 1]

@@ -528,3 +528,11 @@ def test_an_input_that_a_rule_has_read_is_not_there_for_the_next(first: Any) -> 
     with pytest.raises(BadInput, match=r"there is no input 'views': use one of clicks$"):
         expected(first >> drop_duplicates("user", input="views"), given, None, sources)
     assert expected(first >> drop_duplicates("user"), given, None, sources).rows == [[]]
+
+
+def test_a_column_called_start_keeps_no_event_time_unless_it_is_of_a_window() -> None:
+    schema = pa.schema([*SCHEMA, ("start", pa.int64())])
+    sources = (Source("clicks", schema, "at", ("user",)), replace(CLICKS, name="views"))
+    join = stream_join("inner", "user", columns={"user": "clicks.user", "start": "clicks.start"})
+    with pytest.raises(BadInput, match="the rule before it doesn't keep an event time"):
+        expected(join >> windows("10 seconds"), JobHistory(((),)), None, sources)
