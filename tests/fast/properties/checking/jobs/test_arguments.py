@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
@@ -30,9 +31,10 @@ from streamproof import (
     windows,
     write_report,
 )
-from streamproof.properties.checking.jobs.arguments import SECONDS
+from streamproof.properties.checking.jobs.arguments import LARGEST_SEED, SECONDS, check_arguments
 from streamproof.properties.checking.jobs.job import REPLAY_SECONDS
 from streamproof.properties.generators.columns.histories.drawing import closed, draw_histories
+from streamproof.properties.generators.columns.key_spaces import MOST
 from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.system.arguments import checked
 from streamproof.properties.witnesses.job.running import Runner
@@ -237,3 +239,18 @@ def test_an_argument_has_the_same_default_in_every_function_that_takes_it() -> N
     assert (shared["seed"], shared["digits"], shared["trigger"]) == ({"0"}, {"12"}, {"'default'"})
     assert (shared["alone"], shared["timeouts"], shared["without"]) == ({"False"}, {"()"}, {"()"})
     assert shared["examples"] == {"()"}
+
+
+def test_the_least_and_the_most_of_a_number_are_taken_and_what_is_beyond_them_is_refused() -> None:
+    for histories in (1, MOST):
+        for seed in (-LARGEST_SEED, LARGEST_SEED):
+            check_arguments(histories, seed, threading.TIMEOUT_MAX, "0 seconds")
+    for histories in (0, MOST + 1):
+        with pytest.raises(BadInput, match=r"^histories is "):
+            check_arguments(histories)
+    for seed in (-LARGEST_SEED - 1, LARGEST_SEED + 1):
+        with pytest.raises(BadInput, match=r"^seed is "):
+            check_arguments(1, seed)
+    for seconds in (0, threading.TIMEOUT_MAX * 1.001):
+        with pytest.raises(BadInput, match=r"^seconds is "):
+            check_arguments(1, seconds=seconds)

@@ -32,6 +32,7 @@ from streamproof.properties.counterexamples.counterexample import Counterexample
 from streamproof.properties.counterexamples.of_jobs import AS_FOUND
 from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds, microseconds
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
+from streamproof.properties.generators.columns.packing import UnreadableKey
 from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.laws.all import invariants as laws
 from streamproof.properties.laws.all import saved_variation

@@ -58,12 +58,12 @@ def test_versions_with_other_inputs_are_refused() -> None:
 
 def test_a_run_in_production_has_its_own_trigger_and_limit_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[Any] = []
-    monkeypatch.setattr(job, "replay_run", lambda options, *arguments: runs.append(options.run))
-    Job(copy, CLICKS, mode="update", trigger="default").replay("checkpoint", output="out")
+    monkeypatch.setattr(job, "replay_run", lambda options, *arguments: runs.append(options))
+    Job(copy, CLICKS, mode="update", trigger="default", alone=True).replay("checkpoint", output="out")
     replay("checkpoint", copy, CLICKS, output="out", seconds=5)
-    assert [(run.trigger, run.mode, run.seconds) for run in runs] == [
-        ("available_now", "update", 600),
-        ("available_now", "append", 5),
+    assert [(one.run.trigger, one.run.mode, one.run.seconds, one.alone) for one in runs] == [
+        ("available_now", "update", 600, False),
+        ("available_now", "append", 5, False),
     ]
 
 

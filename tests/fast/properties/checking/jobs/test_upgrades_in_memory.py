@@ -9,12 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from memory_jobs import RUN, Batches, MemoryRunner, copy, options
-from streamproof import BadInput, Sink, UpgradeRefused, Violated, as_batch
-from streamproof.properties.checking.jobs import job_check
+from memory_jobs import CLICKS, RUN, Batches, MemoryRunner, copy, options
+from streamproof import BadInput, Script, Sink, UpgradeRefused, Violated, as_batch
+from streamproof.properties.checking.jobs import job_check, upgrade
 from streamproof.properties.checking.jobs.arguments import HISTORIES
 from streamproof.properties.checking.jobs.job_check import JobCheck
 from streamproof.properties.checking.jobs.upgrade import OTHER_FILES, Upgrades, check_upgrade
+from streamproof.properties.generators.columns.model import JobHistory
 from streamproof.properties.laws.expected.oracles import BothOracle
 from streamproof.properties.laws.expected.upgrading import UpgradeJudge
 from streamproof.properties.laws.variation import Variation
@@ -322,3 +323,35 @@ def test_versions_of_a_sink_run_without_the_check_s_clock_though_their_sources_a
     for given, old, is_without in ((of_sinks, Sink(doubled, doubled), True), (made, doubled, False)):
         checks = Upgrades(given, Earlier(old), None).checks
         assert {check.without_clock for check in checks} == {is_without}
+
+
+def test_a_refusal_says_whatever_arrives_if_neither_a_history_nor_a_stop_is_named() -> None:
+    checks = upgrades(copy, doubled)
+    check = checks.checks[0]
+    for failing, stopped, is_said in ((None, "", True), (None, "It stopped", False), (JobHistory(((),)), "", False)):
+        refused = check.failure(not_continued(), failing, Variation(RUN), stopped)
+        assert isinstance(refused, UpgradeRefused)
+        assert (", whatever arrives: the state is of another form" in str(refused)) == is_said
+        assert ("\nIt stopped." in str(refused)) == bool(stopped)
+
+
+@dataclass(frozen=True)
+class Declaring(UpgradedRunner):
+    """It notes the settings under which it declares a job."""
+
+    on: Any = None
+    settings: list[Mapping[str, str]] = field(default_factory=list)
+
+    def declare(self, run: RunOptions, *given: Any) -> Any:
+        self.settings.append(run.settings)
+
+
+def test_the_earlier_version_s_own_settings_go_before_those_of_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upgrade, "mode_of", lambda old: "append")
+    given = options(copy, Declaring, run=replace(RUN, settings={"a": "of the check", "b": "of the check"}))
+    old = Script(lambda: None, {"clicks": CLICKS})
+    old.found.settings = {"a": "of the script", "c": "of the script"}
+    earlier = upgrade._earlier(old, given, None, {"a": "its own"}, None)
+    assert isinstance(given.runner, Declaring)
+    assert given.runner.settings == [{"a": "its own", "b": "of the check"}]
+    assert (earlier.mode, earlier.settings) == ("append", {"a": "its own", "c": "of the script"})

@@ -17,6 +17,8 @@ from streamproof.properties.generators.columns.forms.rows import microseconds
 from streamproof.properties.generators.columns.inputs import Input
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.resolving import resolve
+from streamproof.properties.laws.expected.oracles import FORGETS, BatchOracle
+from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.core.errors import BadInput, StreamproofError
 
@@ -181,3 +183,30 @@ def test_a_statement_is_asked_after_each_batch_where_the_mode_updates_a_table() 
     for mode, counts in (("append", [3]), ("update", [1, 3, 3]), ("complete", [1, 3, 3])):
         (expected,) = statement.expected([history], [SOURCE], RunOptions(mode=mode))  # type: ignore[arg-type]
         assert [row["n"] for (row,) in expected.rows] == counts
+
+
+@pytest.mark.parametrize(
+    ("other", "failure", "is_refused"),
+    [
+        (True, "dropDuplicatesWithinWatermark is not supported with batch DataFrames", True),
+        (True, "the query failed for another reason", False),
+        (True, "", False),
+        (False, "", True),
+    ],
+)
+def test_a_job_as_a_batch_is_refused_if_spark_refuses_its_operator_in_a_batch(
+    other: bool, failure: str, is_refused: bool
+) -> None:
+    def as_batch(*given: Any) -> list[Any]:
+        if failure:
+            raise StreamproofError(failure)
+        return []
+
+    witness: Any = SimpleNamespace(
+        name="job", as_batch=as_batch, of=lambda job: SimpleNamespace(name="other", as_batch=as_batch)
+    )
+    oracle = BatchOracle(nothing if other else None, witness=witness)
+    refused = oracle.refuses(Plan(operators=[FORGETS]), RunOptions())
+    assert bool(refused) == is_refused
+    if refused:
+        assert refused.startswith(f"{'other' if other else 'job'} calls dropDuplicatesWithinWatermark, which Spark")

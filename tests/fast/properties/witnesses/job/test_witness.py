@@ -135,4 +135,12 @@ def test_a_job_is_run_as_a_batch_over_all_rows_of_each_history() -> None:
     wanted = [[row for _, row in one.arrivals] for one in given]
     for alone in (False, True):
         assert witness(alone=alone).as_batch(given, RUN) == wanted
-    assert witness().as_batch(given[:1], RUN) == wanted[:1]
+    users: list[Any] = []
+
+    def noting(batches: Any) -> Any:
+        users.extend(row["user"] for rows in batches for row in rows)
+        return batches
+
+    asked = witness()
+    assert asked.of(noting).as_batch(given[:1], RUN) == wanted[:1]  # type: ignore[arg-type]
+    assert users == ["a", "b"]

@@ -237,3 +237,15 @@ def test_a_row_is_closed_once_the_watermark_has_passed_the_last_of_its_times(
     window = {"start": row(start)["at"], "end": row(end)["at"]}
     assert [judge._is_closed(one) for one in ({"window": window}, window)] == [is_closed] * 2
     assert not judge._is_closed({"n": 1})  # a row without a time shows nothing
+
+
+def test_columns_without_expectation_are_recorded_if_any_row_is_expected() -> None:
+    judge = judging("append", JobOracle, True)
+    written = SimpleNamespace(rows=[row(1)], batches=[3])
+    for expected, extra in (([[{"user": "a"}]], ["at", "n"]), ([[row(2)]], []), ([[]], [])):
+        judge.run.written = written  # type: ignore[misc, assignment]
+        judge.judge.met = SimpleNamespace(extra=["of before"])  # type: ignore[misc, assignment]
+        judge.in_form = lambda expected, emitted: (expected, [*map(list, emitted)])  # type: ignore[method-assign]
+        judge.unsure_keys = set()
+        judge.emitted(Expected("batches", expected))
+        assert judge.judge.met.extra == extra

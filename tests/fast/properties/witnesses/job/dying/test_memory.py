@@ -330,3 +330,16 @@ def test_an_object_that_can_not_be_looked_at_is_left_as_it_is() -> None:
     write()
     memory.put_back()
     assert seen == []
+
+
+def test_equal_values_of_other_types_are_put_back() -> None:
+    kept: dict[str, object] = {"n": True, "x": 1.0, "same": 2}
+
+    def write() -> None:
+        kept.update(n=1, x=1, same=2)
+
+    memory = Memory()
+    memory.learn(write)
+    write()
+    memory.put_back()
+    assert [(key, type(value)) for key, value in kept.items()] == [("n", bool), ("x", float), ("same", int)]
