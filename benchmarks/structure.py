@@ -156,7 +156,7 @@ def lines_of(folder: str) -> int:
 
 
 def traced(check: str) -> list[str]:
-    """Return the files of a check, from a separate process."""
+    """Return the files that run during a check, traced in a separate process."""
     command = [sys.executable, "-m", "benchmarks.structure", "--traced", check]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     files: list[str] = json.loads(done.stdout.splitlines()[-1])

@@ -39,7 +39,7 @@ class Disagreement(NamedTuple):
         step: The number of the step after which the code and the model differ, as in the trace; 1 is the initial state.
         action: The step's action.
         what: The part of the state in which the code and the model differ.
-        ours: The replay's value, or None if it has no value.
+        ours: The value of the differing part in the replay, or None if the part is missing.
         model: The model's value.
     """
 

@@ -1,8 +1,8 @@
 """The message-sequence chart of a behaviour, as a self-contained SVG file.
 
 Time runs downwards; each step of the behaviour is a band. A message is an arrow from the step of its sending to the
-step of its delivery. Overtaking is a crossing, and a stale message a long arrow. A `Description` for each module names
-its channels and tables; other modules get a chart of their changes.
+step of its delivery. Two crossing arrows show that a message overtakes another. A long arrow shows a stale message. A
+`Description` for each module names its channels and tables; other modules get a chart of their changes.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class RowsVariable:
 
 @dataclass(frozen=True)
 class Description:
-    """The meaning of a module's variables for the chart.
+    """A description of how a chart shows a module's variables.
 
     Attributes:
         lanes: The lifelines from left to right; `{0}` stands for one lifeline per key.

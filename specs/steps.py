@@ -151,7 +151,7 @@ def readable_steps(
 
 
 def ending(trace: Trace) -> str:
-    """Return how a counterexample continues for ever; empty if it ends."""
+    """Return a sentence on how a counterexample continues for ever, or an empty text if it ends."""
     if trace.stutters:
         return "then nothing more happens, for ever (stuttering)"
     if trace.loop is not None:

@@ -310,7 +310,7 @@ class _Part:
     # Conversion of the recorded trace to a state
 
     def progress(self, state: Any) -> int:
-        """Return how much of the trace is explained, like the module's `Progress`."""
+        """Return the number of explained events, like the module's `Progress`."""
         at = state["at"]
         return int(at["steps"]) + sum(sum(map(_int, at[log].values())) for log in ("sent", "answered", "emitted"))
 

@@ -308,7 +308,7 @@ def _sessions(gap: str, delay: str, mode: Mode) -> Case:
 
 
 def windows_case(size: str, slide: str | None, start: str | None, delay: str | None, mode: Mode) -> Case:
-    """Return the case of windows with these durations, and all aggregates."""
+    """Return the case of Spark's `window` with these durations, and with all kinds of aggregates."""
 
     def window() -> Any:
         from pyspark.sql import functions as F

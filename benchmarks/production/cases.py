@@ -157,7 +157,7 @@ def referring_tables(rows: int) -> Mapping[str, Columns]:
 
 
 def referring(columns: Columns, right_keys: int) -> Mapping[str, Columns]:
-    """Return records as changes of left rows that refer to this many right rows; 1 record in 50 changes a right row."""
+    """Convert records to changes of left rows that refer to this many right rows; 1 in 50 changes a right row."""
     is_right = np.random.default_rng(1).random(len(columns["order"])) < 0.02
     left, right = chosen(columns, ~is_right), chosen(columns, is_right)
     changed = np.random.default_rng(4).integers(0, right_keys, int(is_right.sum()))
@@ -194,14 +194,14 @@ def over_state(keys: int, sizes: Sequence[int], spread: str) -> Columns:
 
 
 def on_two_sides(columns: Columns) -> Mapping[str, Columns]:
-    """Return records as the records of two tables, without deletes."""
+    """Convert records to changes of two tables, without deletes."""
     is_left = np.random.default_rng(1).random(len(columns["order"])) < 0.5
     both = _none_deleted(columns)
     return {"left": chosen(both, is_left), "right": chosen(both, ~is_left)}
 
 
 def on_referring_sides(columns: Columns) -> Mapping[str, Columns]:
-    """Return records as the records of two tables, without deletes; 10 left keys refer to each right key."""
+    """Convert records to changes of two tables, without deletes; 10 left keys refer to each right key."""
     return referring(_none_deleted(columns), max(1, len(np.unique(columns["key"])) // 10))
 
 
@@ -235,7 +235,7 @@ def joined(
         inputs: All inputs of the operator, by name.
         further: `TODAY` or `EARLIER`.
         value: The left value.
-        right_value: The right value; by default the left value.
+        right_value: The value column of the right input; by default the value column of the left input.
         options: Additional options of the operator.
     """
     left, right = inputs["left"], inputs["right"]

@@ -67,7 +67,7 @@ def _seconds(data: DataSet, options: Mapping[str, Any], name: str, batches: int)
 
 
 class NativeAvailableNow(NativeSparkWitness):
-    """Spark's own operator, over all batches at once."""
+    """Run Spark's own operator over all batches at once."""
 
     name = AVAILABLE_NOW
     stepwise = False

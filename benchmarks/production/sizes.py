@@ -1,8 +1,8 @@
 """Measures batches of 1,000 to 200,000 records over states of 10,000 to 1,000,000 keys, uniform and skewed.
 
-A state is filled: each key arrives once. Then batches of each size follow in turn. For each batch the benchmark
-measures the CPU seconds of the whole process tree (Python, the JVM and the workers). The operator and Spark's operator
-run in separate processes.
+The benchmark first fills the state: each key arrives once. Then batches of each size follow in turn. For each batch the
+benchmark measures the CPU seconds of the whole process tree (Python, the JVM and the workers). The operator and Spark's
+operator run in separate processes.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Solver:
         return self._ask(goal, len(QUICK_MS), self._milliseconds)
 
     def _ask(self, goal: Goal, attempt: int, limit: int) -> tuple[ProofAnswer, str]:
-        """Ask whether a goal's formulas contradict each other."""
+        """Check with z3 whether a goal's formulas contradict each other."""
         if attempt not in self._solvers:
             solver = z3().SimpleSolver()
             solver.set("mbqi", attempt > 0)

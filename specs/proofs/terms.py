@@ -42,7 +42,7 @@ def disjunction(truths: Iterable[Formula]) -> Formula:
 
 
 def _joined(truths: Iterable[Formula], neutral: bool) -> Formula:
-    """Join booleans; the absorbing value decides at once."""
+    """Join booleans by *and* (neutral value True) or by *or* (neutral value False)."""
     terms = []
     for truth in truths:
         if truth is (not neutral):

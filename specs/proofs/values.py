@@ -593,7 +593,7 @@ def _one_of(values: Sequence[Any], name: str, arguments: Sequence[Any]) -> Any:
 
 
 def as_sequence(function: Function) -> Any:
-    """Return a function as a sequence, if it is one."""
+    """Return a function with the domain 1..n as a sequence, and any other function unchanged."""
     sequence = function.as_sequence()
     return function if sequence is None else sequence
 

@@ -62,7 +62,7 @@ class ReferenceMachine(Generic[AnyBehaviour]):
 
 
 class NotInModule(Exception):
-    """An unknown value or step of the module; the message names it."""
+    """An unknown value or step of the module, which the message names."""
 
 
 class ModuleReplay(ABC):
@@ -117,7 +117,7 @@ class ModuleReplay(ABC):
             raise self._unreadable(step, f"a value isn't one of the module's ({error!r})") from None
 
     def action(self, before: Step, after: Step) -> Action:
-        """Read a step's action from the states before and after it.
+        """Read a step's action from the states before and after the step.
 
         Raises:
             BadInput: No action of the module has this effect.

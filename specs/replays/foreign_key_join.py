@@ -30,7 +30,7 @@ OPERATOR = "foreign_key_join"
 LEFT_ROW = ("version", "foreign_key")
 RIGHT_ROW = ("version", "key")
 OPTIONS = {"join": "Join", "protocol": "Protocol", "null_foreign_key": "NullForeignKey"}
-"""The operator's options, with the constants of the same meaning."""
+"""The operator's options, each with the constant of the module that has the same meaning."""
 MAY_CHANGE = {
     "left change": {"left", "subscriptions", "result", "left_changes", "together"},
     "right change": {"right", "responses", "right_changes", "together"},
@@ -428,7 +428,7 @@ def broken(machine: ProtocolMachine, actions: Sequence[Action]) -> list[Broken]:
 
 
 def completed(history: History) -> History:
-    """Return a history adapted to the right code.
+    """Return a history with the same changes, whose deliveries fit the right protocol.
 
     Another protocol sends other messages, so deliveries without a waiting message are omitted, and messages that wait
     at the end are delivered.

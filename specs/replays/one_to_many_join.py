@@ -23,7 +23,7 @@ from ..pytla import Step, TlaValue
 from .common import Action, ModelConstants, ModuleReplay, NotInModule, ReferenceMachine, SpecState
 
 OPTIONS = {"join": "Join", "protocol": "Protocol", "null_foreign_key": "NullForeignKey"}
-"""The operator's options, with the constants of the same meaning."""
+"""The operator's options, each with the constant of the module that has the same meaning."""
 CHANGES = {"left": "left_changes", "right": "right_changes"}
 
 

@@ -24,7 +24,7 @@ from .session_windows_mutants import MUTANTS, ClockFollows, Revises
 
 DURATIONS = {"gap_ms": "Gap", "grace_ms": "Grace", "retention_ms": "Retention"}
 CHOICES = {"emit": "Emit", "late": "Late"}
-"""The operator's options, with the constants of the same meaning."""
+"""The operator's options, each with the constant of the module that has the same meaning."""
 
 
 class SessionWindowsReplay(ModuleReplay):

@@ -22,7 +22,7 @@ from .stream_stream_join_mutants import MUTANTS
 
 DURATIONS = {"before_ms": "Before", "after_ms": "After", "grace_ms": "Grace"}
 CHOICES = {"join": "Join", "emit": "Emit"}
-"""The operator's options, with the constants of the same meaning."""
+"""The operator's options, each with the constant of the module that has the same meaning."""
 
 
 class StreamStreamJoinReplay(ModuleReplay):

@@ -39,7 +39,7 @@ _LAST_OF_ERRORS = 1 << 18
 """The largest size of standard error that is read, from its end (bytes)."""
 
 PREFIX, OWNER = "pytla-", "owner"
-"""The prefix of private folders, followed by their process's number; and the file that this process locks."""
+"""The prefix of the names of private folders, before the process number, and the name of the lock file within."""
 
 # Numbers above 128 that aren't signals are exit codes of TLC.
 _SIGNALS = {
