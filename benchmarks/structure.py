@@ -1,7 +1,7 @@
 """Counts the structure of the project: `python -m benchmarks.structure` prints executed files, types and lines.
 
 Each check is traced in a separate process, with a profiler in all its threads. A file counts if one of its functions
-runs there after all modules were imported; code in Spark's Python workers doesn't count.
+runs during the check, after all modules were imported. Code in Spark's Python workers doesn't count.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def through(name: str, folder: Path, result: Path, runs: int) -> Mapping[str, An
 
 
 def lines(folder: Path, columns: Sequence[str]) -> list[str]:
-    """Return the events of a folder in order, their fields separated by tabs."""
+    """Return the events of a folder in order, as lines with fields separated by tabs."""
     table = pq.read_table(folder).sort_by("order")
     texts = [table[column].cast(pa.string()).combine_chunks() for column in columns]
     found: list[str] = pc.binary_join_element_wise(*texts, "\t").to_pylist()

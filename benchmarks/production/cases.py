@@ -139,7 +139,7 @@ def grouped_table(rows: int) -> Mapping[str, Columns]:
 
 
 def references(columns: Columns, many: int) -> np.ndarray[Any, Any]:
-    """Return each row's reference: mostly the same for its key, 1 time in 10 another."""
+    """Return the row to which each record refers: usually the same row for a key, and 1 time in 10 another row."""
     numbers = np.random.default_rng(3)
     rows = len(columns["key"])
     _, of_key = np.unique(columns["key"], return_inverse=True)
@@ -170,7 +170,7 @@ def referring(columns: Columns, right_keys: int) -> Mapping[str, Columns]:
 def over_state(keys: int, sizes: Sequence[int], spread: str) -> Columns:
     """Return records that contain each of this many keys once, and then repeat keys.
 
-    All are within four minutes, so that no session and no window of some minutes closes.
+    All records lie within four minutes, so that no session and no window of some minutes closes.
 
     Args:
         keys: The keys.
@@ -488,7 +488,7 @@ def one_to_many_join_case() -> Case:
 
 
 def unless_deleted(*names: str) -> Any:
-    """Return a row's value, null if it is deleted: a column, or a struct of several."""
+    """Return a row's value, a column or a struct of columns, with null for a deleted row."""
     from pyspark.sql import functions as F
 
     return F.when(~F.col("deleted"), F.struct(*names) if len(names) > 1 else F.col(names[0])).alias("value")

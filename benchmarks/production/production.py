@@ -211,7 +211,7 @@ def differing(name: str, compared: Sequence[tuple[int, int]]) -> Figure:
 
 
 def _stages(operator: str, found: Mapping[str, Sequence[Measured]], rows: int) -> list[Figure]:
-    """Return the cost of a record, stage by stage, beside its cost in the earlier form."""
+    """Return the cost of a record, stage by stage, in this commit and in the earlier commit."""
 
     def micros(form: str) -> dict[str, list[float]]:
         costs: dict[str, list[float]] = {}

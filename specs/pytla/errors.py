@@ -1,4 +1,4 @@
-"""Every way in which a run of TLC can fail, each with its location and the remedy."""
+"""The errors of failed runs of TLC, each with the location and the remedy."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Machine(Protocol):
 
 
 class ReferenceMachine(Generic[AnyBehaviour]):
-    """A behaviour of the reference, or a mutant of it, that executes actions."""
+    """The reference's state machine, or a mutant, which executes actions."""
 
     def __init__(self, behaviour: AnyBehaviour, clock: Clock) -> None:
         self.behaviour, self.clock = behaviour, clock

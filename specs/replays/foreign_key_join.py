@@ -293,7 +293,7 @@ def _shown(route: Route) -> str:
 
 
 class ProtocolMachine:
-    """The reference's protocol, or a mutant of it, that executes actions."""
+    """The reference's protocol, or a mutant, which executes actions."""
 
     def __init__(self, join: ForeignKeyJoin, protocol: type[Protocol] = Protocol) -> None:
         self.join = join

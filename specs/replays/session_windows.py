@@ -107,7 +107,7 @@ def _came(before: Any, after: Any) -> list[Any]:
 
 
 class SessionMachine(ReferenceMachine[Behaviour]):
-    """The reference, or a mutant of it, that executes actions."""
+    """The reference's state machine, or a mutant, which executes actions."""
 
     def __init__(self, windows: SessionWindows, clock: Clock, behaviour: type[Behaviour] = Behaviour) -> None:
         super().__init__(behaviour(windows, clock), clock)

@@ -83,7 +83,7 @@ def _state(matched: bool, join: StreamStreamJoin) -> str:
 
 
 class StreamStreamJoinMachine(ReferenceMachine[Behaviour]):
-    """The reference, or a mutant of it, that executes actions."""
+    """The reference's state machine, or a mutant, which executes actions."""
 
     def __init__(self, join: StreamStreamJoin, clock: Clock, mutant: str = "none") -> None:
         super().__init__(MUTANTS[mutant](join, clock), clock)

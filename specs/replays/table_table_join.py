@@ -80,7 +80,7 @@ def _present(rows: Iterable[tuple[Any, Any]]) -> Mapping[str, Any]:
 
 
 class TableTableJoinMachine(ReferenceMachine[Behaviour]):
-    """The reference, or a mutant of it, that executes actions."""
+    """The reference's state machine, or a mutant, which executes actions."""
 
     def __init__(self, join: TableTableJoin, mutant: str = "none", tombstones: str = "again") -> None:
         behaviour = EmitsOnce if tombstones == "once" else MUTANTS[mutant]

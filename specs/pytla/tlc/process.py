@@ -53,7 +53,7 @@ class TimeUp(Exception):
 
 
 class JavaProcess:
-    """A started Java: its lines as they arrive, then its exit code and its standard error."""
+    """A running Java process, with its output lines, its exit code and its standard error."""
 
     def __init__(self, process: subprocess.Popen[bytes], folder: Path) -> None:
         self._process = process
