@@ -267,7 +267,7 @@ class _Part:
         )
 
     def _right_row(self, key: Any, value: Row) -> TlaValue:
-        """Return a right row, of which only the version has a meaning if the key is unknown or the row never existed."""
+        """Return a right row; only its version has a meaning if the key is unknown or the row never existed."""
         if value is None:
             return NONE
         named = NONE if key is None or key is UNKNOWN else self.right_names[key]
