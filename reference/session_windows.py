@@ -1,9 +1,9 @@
 """Session windows: records of a key at most one gap apart share a session.
 
-Source: KIP-94 ("Proposed Changes", "Late arriving data"); a merge's tombstones are ordered as in Kafka Streams. A
-closed session (end < clock - gap - grace) is final: no record merges with it. KIP-94 doesn't define this case. A record
-that joins an open session (`late` is `merged`) may thus lie within a closed session, as in a@0 a@3 a@1 a@0 with gap 1
-and grace 1.
+Source: KIP-94 ("Proposed Changes", "Late arriving data"); a merge's tombstones are ordered as in Kafka Streams.
+KIP-94 doesn't say whether closed sessions are final. Here a closed session (end < clock - gap - grace) is final: no
+record merges with it. A record that joins an open session (`late` is `merged`) may thus lie within a closed session, as
+in a@0 a@3 a@1 a@0 with gap 1 and grace 1.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def session_windows(
         order: The order of arrival within a batch, such as an offset; by default a batch is in timestamp order.
         grace: The time after the gap in which a session stays open.
         retention: The time for which a session's state is stored after its end; by default, and at least, gap + grace.
-            The time is a lower bound: the state is removed at the next multiple of half the time.
+            The retention is a lower bound: the state is removed at the next multiple of half the retention.
         aggregate: `count`, `sum`, `min`, `max`, `list`, or an `Aggregate` with a `value_type`.
         value_type: The type of the aggregate, as DDL or a DataType; named aggregates don't need it.
         emit: `update` emits every change, `close` each session's final value once.

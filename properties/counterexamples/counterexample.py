@@ -50,15 +50,15 @@ class Counterexample(Generic[AnyHistory]):
         folder: The folder of a saved counterexample.
         sentence: The verdict in one sentence.
         expected: The witness with the expected outcome, and the outcome; for a job, the oracle and an `Expected`.
-        actual: The other witness and its outcome; for a job, its name and the rows of each batch; for a sink, the final
-            rows in a single list.
+        actual: The other witness and its outcome; for a job, the job's name and the rows of each batch; for a sink, the
+            final rows in a single list.
         differences: The differences between the outcomes; for a job, the first difference, or none if a repeated run
             didn't differ.
         sources: The job's inputs; empty for an operator.
         rows: The expected and the emitted rows of a job, side by side; for a table, up to the first difference.
         watermarks: The watermarks of each batch of a job; empty if unknown.
         compared: What the check of a job compared, and how exactly, in words.
-        is_of_run: Whether the history is from a run in production; its final batches without rows aren't shown.
+        is_of_run: Whether the history is from a run in production; final batches without rows aren't shown.
     """
 
     law: str

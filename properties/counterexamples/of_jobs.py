@@ -209,7 +209,8 @@ class JobStore(Store):
             counterexample: The counterexample.
             head: A line with the number of differing histories.
             unshrunk: The folder of the history before shrinking, which is removed after the counterexample is saved.
-            as_found: The counterexample before shrinking, which is saved too, if its difference has another form.
+            as_found: The counterexample before shrinking, which is saved too; None if shrinking didn't change the kind
+                of difference.
         """
         text = counterexample_text(counterexample)
         lines, path = self._saved(counterexample, text)

@@ -217,7 +217,7 @@ def _refresh(hidden: Path, folder: Path, metadata: Mapping[str, object], refresh
         files = {path.name for path in hidden.iterdir()}
         for stale in {path.name for path in folder.glob("test_*.py")} - files:
             (folder / stale).unlink()
-        for name in sorted(files, key=lambda name: name == METADATA):  # last the metadata, which contain `confirmed`
+        for name in sorted(files, key=lambda name: name == METADATA):  # the metadata last: they contain `confirmed`
             os.replace(hidden / name, folder / name)
         _sync(folder)
 

@@ -38,7 +38,8 @@ class _Searched(NamedTuple):
         names: The options, dependent options first.
         values: The values of each option.
         cores: The legal combinations of the dependent options, as indexes of values.
-        cores_with: The indexes of the cores that contain an item, or two items, of dependent options.
+        cores_with: The legal combinations (indexes into `cores`) that contain a value of a dependent option, or the
+            values of two.
         defaults: The default of each option, if it doesn't depend on other options; otherwise `ABSENT`.
         readings: The values of each option, as a definition stores them.
     """
@@ -239,7 +240,7 @@ def _is_legal(operator: Operator, space: OptionSpace, options: Options) -> bool:
 
 
 def _met(registration: Registration, searched: _Searched, options: Options) -> set[tuple[_Item, _Item]]:
-    """Return the pairs of items in a set of options, and each item paired with itself."""
+    """Return the pairs of option values in a set of options; each value is also paired with itself."""
     definition = registration.declare(options)
     items = []
     for number, (name, readings) in enumerate(zip(searched.names, searched.readings, strict=True)):
@@ -257,7 +258,7 @@ def _same(one: Any, other: Any) -> bool:
 def _completed(
     searched: _Searched, target: tuple[_Item, _Item], left: set[tuple[_Item, _Item]], generator: random.Random
 ) -> tuple[int, ...]:
-    """Return legal values for all options that contain the target, and many other pairs of `left`."""
+    """Return a legal set of options that contains the target pair, and many other pairs of `left`."""
     core_items = tuple(dict.fromkeys(item for item in target if item[0] < searched.depending))
     able = searched.cores_with[core_items]
     tried = [searched.cores[number] for number in generator.sample(able, min(CANDIDATES, len(able)))]

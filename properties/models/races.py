@@ -25,7 +25,7 @@ class Raced(NamedTuple):
         played: The number of orders of the race's messages that were played.
         wrong: The number of orders whose final result isn't the join of the tables.
         shown: The final values by key of the first wrong order, or of the first order if none is wrong.
-        meant: The right values by key.
+        meant: The correct values by key.
     """
 
     race: Race

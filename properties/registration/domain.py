@@ -4,9 +4,9 @@ Random draws are small integers. A domain converts these integers to keys and va
 that uniformly random timestamps would rarely hit. All times scale with the edges: a gap of 30 days is drawn over
 months.
 
-A domain also lists a declaration's numbers that affect the output. A neighbour of a declaration differs by one in one
-of these numbers. If a cohort's output is the same under a neighbour, the cohort would also accept a job that is off by
-1 ms.
+A domain also lists the numeric options of a declaration that affect the output. A neighbour of a declaration differs by
+one in one of these numbers. If a cohort's output is the same under a neighbour, the cohort would also accept a job that
+is off by 1 ms.
 """
 
 from __future__ import annotations

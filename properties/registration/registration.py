@@ -1,6 +1,6 @@
 """The registration of an operator: everything that the framework knows about it.
 
-Laws that need a missing part are not checked, and the verdict names these laws.
+If a registration lacks a part, the laws that need the part are not checked, and the verdict names these laws.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Meaning(Protocol):
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator of the reference: its name, options, behaviour and meaning. Also called a *model*.
+    """An operator of the reference, or *model*: its name, options, behaviour and meaning.
 
     Attributes:
         name: The operator's name, which is also its module's name.

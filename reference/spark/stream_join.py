@@ -82,12 +82,12 @@ class StreamJoin:
     null_keys: bool | None = None
 
     def reach_us(self, side: Side) -> int | None:
-        """Return how far behind the watermark (microseconds) a side's rows are stored; None if never evicted."""
+        """Return how far behind the watermark (microseconds) a side's rows are stored; None for ever."""
         reach = self.after_us if side == "left" else self.before_us
         return reach if len(self.watermarks) == 2 else None
 
     def state_watermark_ms(self, side: Side, watermark_ms: int) -> int | None:
-        """Return the event time (ms) up to which a side's rows can't be joined any more; None if they always can."""
+        """Return the event time (ms) up to which a side's rows can't be joined any more; None without such a time."""
         reach_us = self.reach_us(side)
         if reach_us is None:
             return None

@@ -98,7 +98,7 @@ class Watermark:
         """Move the watermark at the end of a batch.
 
         Args:
-            clock: The largest event time so far; UTC if it has no zone.
+            clock: The largest event time so far; a time without a zone is in UTC.
         """
         self.now_ms = max(self.now_ms, _microseconds(clock) // 1_000 - self._delay_ms)
 

@@ -223,7 +223,7 @@ class ReceiverLogic(Logic[LeftState]):
         return self.join.answers_all and (state.shown or (state.value is not None and self.join.keeps_null))
 
     def is_stale(self, state: LeftState, digest: bytes | None) -> bool:
-        """Return whether a response is to an earlier value of the row."""
+        """Return whether a response refers to an earlier value of the row."""
         return digest != state.digest
 
     def emit(self, state: LeftState, row: Arrived, right: Any, timestamp: int) -> LogicOutput:
@@ -247,7 +247,7 @@ def foreign_key_stages(join: ForeignKeyJoin) -> ForeignKeyStages:
 
 
 def foreign_key_hops(right_width: int, left_width: int) -> tuple[To, To]:
-    """Return the hops of subscriptions and responses, to keys of `right_width` and `left_width` columns."""
+    """Return the senders of messages: subscriptions to keys of `right_width` columns, responses of `left_width`."""
     return To(right_width, len(Subscription._fields) - 1, with_sender=True), To(left_width, len(Response._fields))
 
 
@@ -278,7 +278,7 @@ class ForeignKeyTables(ReferringTables):
 
     @property
     def hops(self) -> tuple[To, To]:
-        """The hops that send subscriptions and responses."""
+        """The functions that address subscriptions and responses."""
         return foreign_key_hops(len(self.refers), len(self.lefts.keys))
 
     def sender(self) -> StageOf:

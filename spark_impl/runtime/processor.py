@@ -112,7 +112,7 @@ class KeyedProcessor(StatefulProcessor):
     text. A batch reads that text in each partition before the batch emits anything, even without a row or a timer.
 
     Attributes:
-        keys_of_page: The average number of keys of a group that share a page, at most.
+        keys_of_page: The maximum of the average number of keys per page of a group's state.
     """
 
     keys_of_page: ClassVar[int] = KEYS_OF_PAGE
@@ -135,7 +135,7 @@ class KeyedProcessor(StatefulProcessor):
             if stage.state.fields
             else decoder(Any, ...)
         )
-        # The same keys recur within a batch.
+        # cached, because the same keys recur within a batch
         read_key = key_decoder([field.dataType for field in stage.key]).decode
         self.key_of = lru_cache(100_000)(lambda of_key: key_of(read_key(of_key)))
         self.orders_with_floats = {

@@ -140,7 +140,7 @@ def _json(value: Any, kind: pa.DataType) -> str:
 
 
 def _plain(value: Any, kind: pa.DataType) -> str:
-    """Return a value that isn't nested as text."""
+    """Return an unnested value as text."""
     match value:
         case str():
             return value
