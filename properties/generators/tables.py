@@ -10,7 +10,7 @@ from .cohorts import clock_schedule, record_batches, with_clock_advances
 
 
 def changes_of_rows(history: History, played: Played) -> list[Record]:
-    """Return the changes of a history's tables whose rows the operator stores until a delete.
+    """Return the changes of a history's tables, of which the operator stores each row until the row is deleted.
 
     Args:
         history: The history.

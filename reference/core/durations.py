@@ -43,7 +43,7 @@ def microseconds_of(name: str, duration: object) -> int:
     elif isinstance(duration, str):
         duration_us = _of_text(name, duration)
     else:
-        raise BadInput(f"{name} is {duration!r}, which is no duration: {_REMEDY}")
+        raise BadInput(f"{name} is {duration!r}, which isn't a duration: {_REMEDY}")
     if abs(duration_us) > LONGEST_DAYS * UNITS_US["day"]:
         raise BadInput(f"{name} is {duration!r}: give {LONGEST_DAYS:,} days or less")
     return duration_us
@@ -55,13 +55,13 @@ def _of_text(name: str, duration: str) -> int:
     while position < len(text):
         term = _TERM.match(text, position)
         if term is None:
-            raise BadInput(f"{name} is {duration!r}, which is no duration: {_REMEDY}")
+            raise BadInput(f"{name} is {duration!r}, which isn't a duration: {_REMEDY}")
         sign, number, unit = term.groups()
         unit = unit.lower().removesuffix("s")
         if unit in ("month", "year"):
             raise BadInput(f"{name} is {duration!r}, and a {unit} has no fixed length: write it in days")
         if unit not in UNITS_US:
-            raise BadInput(f"{name} is {duration!r}, and {term[3]!r} is no unit: {_REMEDY}")
+            raise BadInput(f"{name} is {duration!r}, and {term[3]!r} isn't a unit: {_REMEDY}")
         if "." in number and unit != "second":
             raise BadInput(f"{name} is {duration!r}, and only seconds have fractions: write a smaller unit")
         total += Decimal(f"{sign}{number}") * UNITS_US[unit]
@@ -69,5 +69,5 @@ def _of_text(name: str, duration: str) -> int:
     if not text:
         raise BadInput(f"{name} is empty: {_REMEDY}")
     if total != int(total):
-        raise BadInput(f"{name} is {duration!r}, which is no whole number of microseconds: round it")
+        raise BadInput(f"{name} is {duration!r}, which isn't a whole number of microseconds: round it")
     return int(total)

@@ -84,7 +84,7 @@ class SessionWindows(Definition):
 
     @property
     def unordered(self) -> bool:
-        """Return true for `list`, which contains a session's values in the order of its merges."""
+        """Return true for `list`: the order of a session's merges determines the order of the list."""
         return self.aggregate.ordered
 
     def check(self, record: Record) -> None:
@@ -191,7 +191,7 @@ class WindowAggregate(Definition):
 
     @property
     def unordered(self) -> bool:
-        """Return true for a session's `list`, which contains the messages in the order of the session's merges."""
+        """Return true for a session's `list`: the order of the session's merges determines the order of the list."""
         return self.type == "session" and self.storage == "aggregate" and self.aggregate.ordered
 
     @property

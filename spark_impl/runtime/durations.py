@@ -22,10 +22,10 @@ def milliseconds(name: str, duration: Duration) -> int:
     if isinstance(duration, timedelta):
         whole, rest = divmod(duration, timedelta(milliseconds=1))
         if rest:
-            raise BadInput(f"{name} is {duration!r}, which is no whole number of milliseconds: round it")
+            raise BadInput(f"{name} is {duration!r}, which isn't a whole number of milliseconds: round it")
         return whole
     if not isinstance(duration, str):
-        raise BadInput(f"{name} is {duration!r}, which is no duration: {remedy}")
+        raise BadInput(f"{name} is {duration!r}, which isn't a duration: {remedy}")
     text = re.sub(r"(?i)^\s*interval\b|\s+$", "", duration).strip()
     text = re.sub(r"(?i)\bweeks?\b", "W", text)
     if re.fullmatch(r"[+-]?\d+(\.\d+)?", text):
@@ -35,8 +35,8 @@ def milliseconds(name: str, duration: Duration) -> int:
     except ValueError:
         parsed = pd.NaT
     if pd.isna(parsed):
-        raise BadInput(f"{name} is {duration!r}, which is no duration: {remedy}")
+        raise BadInput(f"{name} is {duration!r}, which isn't a duration: {remedy}")
     whole, rest_ns = divmod(parsed.value, 1_000_000)
     if rest_ns:
-        raise BadInput(f"{name} is {duration!r}, which is no whole number of milliseconds: round it")
+        raise BadInput(f"{name} is {duration!r}, which isn't a whole number of milliseconds: round it")
     return int(whole)

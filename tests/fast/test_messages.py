@@ -54,7 +54,7 @@ def packed(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             lambda: resolve(sampled(at=pd.to_datetime(["2024-01-01", "2024-01-02"]), amount=[1, "x"])),
             BadInput,
-            "its sample's columns have mixed types: .*; give each one type",
+            "the sample's columns have mixed types: .*; give each column one type",
         ),
         (
             lambda: one_cohort([history_of("a@0", SESSIONS), history_of("a@0", SESSIONS, grace_ms=5)]),

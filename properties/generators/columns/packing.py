@@ -152,8 +152,8 @@ def unpack(
         rows: The job's emitted rows.
         histories: The packed histories.
         sources: The job's inputs.
-        keys: The output columns that contain the key with the history's number. If there are several, as after an outer
-            join, one non-null value is enough.
+        keys: The output columns that contain the key with the history's number. If there are several such columns, as
+            after an outer join, one non-null value is enough.
         of_tables: The keys of each history in static tables.
 
     Raises:

@@ -109,9 +109,7 @@ def _resolved(given: Input, seed: int) -> ResolvedInput:
     place = None
     if isinstance(given.time, str) and given.time not in schema.names and "." in given.time:
         if table is not None:
-            raise BadInput(
-                f"the event time {given.time!r} is within a struct, and rows of a sample can't have it there"
-            )
+            raise BadInput(f"the event time {given.time!r} is within a struct, which a sample's rows don't support")
         place, schema = place_of(given.time, schema)
         given = replace(given, time=place.name)
     time = _time_column(given, schema)
@@ -127,7 +125,7 @@ def _resolved(given: Input, seed: int) -> ResolvedInput:
             within = "" if lacking == column.type else f", within {column.type}"
             raise BadInput(
                 f"no values can be drawn for the column {column.name!r} of the type {lacking}{within}: "
-                f"give some, values={{{column.name!r}: [...]}}"
+                f"give some values, values={{{column.name!r}: [...]}}"
             )
     shares = given.null_times, given.malformed, given.null_values, given.deletes
     return ResolvedInput(source, _real_keys(given, source, seed), pools, rows, *shares, _identity(given, source))
@@ -135,10 +133,10 @@ def _resolved(given: Input, seed: int) -> ResolvedInput:
 
 def _identity(given: Input, source: Source) -> tuple[str, ...]:
     if not isinstance(given.identity, (str, Sequence)):
-        raise BadInput(f'its identity is {short(given.identity)}: name one or more columns, identity="id"')
+        raise BadInput(f'identity is {short(given.identity)}: name one or more columns, identity="id"')
     identity = (given.identity,) if isinstance(given.identity, str) else tuple(given.identity)
     for column in identity:
-        _column(source.schema, column, "named in its identity")
+        _column(source.schema, column, "named in identity")
     if identity and source.is_change_log:
         raise BadInput(f"the key {', '.join(source.key)} identifies the rows of a table: leave identity out")
     return identity
@@ -188,19 +186,19 @@ def _time_column(given: Input, schema: pa.Schema) -> str:
         )
     if given.time is not None and given.time == of_records:
         return of_records
-    return _column(schema, given.time, "named as its event time")
+    return _column(schema, given.time, "named as the event time")
 
 
 def _key_columns(given: Input, schema: pa.Schema, time: str) -> tuple[str, ...]:
     if not isinstance(given.key, (str, Sequence)):
-        raise BadInput(f"its key is {given.key!r}: name one or more columns of {', '.join(schema.names)}")
+        raise BadInput(f"key is {given.key!r}: name one or more columns of {', '.join(schema.names)}")
     key = (given.key,) if isinstance(given.key, str) else tuple(given.key)
     for column in key:
-        _column(schema, column, "named as its key")
+        _column(schema, column, "named as the key")
         if column == time:
             raise BadInput(f"{column!r} is both its event time and in its key: name another key")
     if len(set(key)) < len(key):
-        raise BadInput(f"its key names a column twice, {', '.join(key)}: name each once")
+        raise BadInput(f"key names a column twice, {', '.join(key)}: name each once")
     return key
 
 
@@ -215,11 +213,11 @@ def _fitted(values: Sequence[Any], column: pa.Field, where: str) -> tuple[Any, .
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             said = str(error).splitlines()[0]
             raise BadInput(
-                f"{where} has {value!r}, which is no {column.type}: {said}; give values of that type"
+                f"{where} has {value!r}, which isn't of type {column.type}: {said}; give values of that type"
             ) from None
         if not _same(value, fits):
             remedy = "give it a zone" if pa.types.is_timestamp(column.type) else "give values of that type"
-            raise BadInput(f"{where} has {value!r}, which as {column.type} would be {fits!r}: {remedy}")
+            raise BadInput(f"{where} has {value!r}, which becomes {fits!r} as {column.type}: {remedy}")
         fitted.append(fits)
     return tuple(fitted)
 
@@ -292,7 +290,7 @@ def _sample_table(sample: Any) -> pa.Table:
             table = pyarrow.csv.read_csv(path) if zoned else pyarrow.parquet.read_table(path)
         except (OSError, pa.ArrowException) as error:
             raise BadInput(
-                f"its sample {path} can't be read: {str(error).splitlines()[0]}; give the path of a parquet or CSV file"
+                f"the sample {path} can't be read: {str(error).splitlines()[0]}; give the path of a parquet or CSV file"
             ) from None
     elif isinstance(sample, pa.Table):
         table = sample
@@ -301,14 +299,14 @@ def _sample_table(sample: Any) -> pa.Table:
         try:
             table = pa.Table.from_pandas(sample, preserve_index=False)
         except (pa.ArrowException, TypeError) as error:
-            raise BadInput(f"its sample's columns have mixed types: {error}; give each one type") from None
+            raise BadInput(f"the sample's columns have mixed types: {error}; give each column one type") from None
     else:
         raise BadInput(
-            f"its sample is a {type(sample).__name__}: give the path of a parquet or CSV file, a pandas "
+            f"the sample is a {type(sample).__name__}: give the path of a parquet or CSV file, a pandas "
             f"DataFrame or an Arrow table"
         )
     if not table.num_rows:
-        raise BadInput("its sample has no rows: give one with some, or a schema alone")
+        raise BadInput("the sample has no rows: give a sample with rows, or only a schema")
     schema = arrow_schema(table.schema)
     if zoned:
         for index, column in enumerate(schema):
@@ -320,8 +318,8 @@ def _sample_table(sample: Any) -> pa.Table:
 def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
     if missing := [column for column in schema.names if column not in table.schema.names]:
         raise BadInput(
-            f"its sample lacks the column {missing[0]!r}: it has {', '.join(table.schema.names)}; "
-            f"rename one of them, or leave the column out of the schema"
+            f"the sample lacks the column {missing[0]!r}: it has {', '.join(table.schema.names)}; "
+            f"rename a column, or leave the column out of the schema"
         )
     columns = []
     for column in schema:
@@ -331,11 +329,11 @@ def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
             columns.append(values.cast(column.type, safe=not pa.types.is_timestamp(column.type)))
         except pa.ArrowException as error:
             raise BadInput(
-                f"its sample's column {column.name!r} is {values.type} and doesn't fit {column.type}: "
+                f"the sample's column {column.name!r} is {values.type} and doesn't fit {column.type}: "
                 f"{str(error).splitlines()[0]}"
             ) from None
         if not column.nullable and values.null_count:
-            raise BadInput(f"its sample has null in {column.name!r}, which isn't nullable: drop such rows")
+            raise BadInput(f"the sample has null in {column.name!r}, which isn't nullable: drop such rows")
     return pa.table(columns, schema=schema)
 
 
@@ -354,5 +352,5 @@ def _sample_rows(table: pa.Table, source: Source, from_schema: bool) -> tuple[Ro
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     whole = [row for row in rows if None not in source.key_of(row)]
     if not whole:
-        raise BadInput(f"each row of its sample has null in the key, {', '.join(source.key)}: name another")
+        raise BadInput(f"each row of the sample has null in the key, {', '.join(source.key)}: name another key")
     return tuple(whole)

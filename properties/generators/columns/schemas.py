@@ -81,7 +81,7 @@ def arrow_schema(schema: Any) -> pa.Schema:
             struct = _of_arrow(schema)
         case _:
             raise BadInput(
-                f"its schema is a {type(schema).__name__}: give a DDL string such as "
+                f"schema is a {type(schema).__name__}: give a DDL string such as "
                 f'"user string, at timestamp", a StructType, a pyarrow schema, or sample=… to take it from'
             )
     if not isinstance(struct, T.StructType) or not struct.fields:

@@ -83,7 +83,7 @@ def _check_shares(given: Input) -> None:
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < 1:
             raise BadInput(f"{name} is {short(share)}: give a share from 0 up to 1, such as 0.05")
     if given.format is not None and given.format not in _FORMATS:
-        raise BadInput(f"its format is {short(given.format)}: give {', '.join(map(repr, _FORMATS))}, or none")
+        raise BadInput(f"format is {short(given.format)}: give {', '.join(map(repr, _FORMATS))}, or none")
     for name in ("malformed", "null_values", "headers"):
         if getattr(given, name) and given.format is None:
             raise BadInput(f'{name} is given, but its rows have no payload: give the format too, format="kafka"')

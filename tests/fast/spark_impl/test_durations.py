@@ -12,8 +12,8 @@ from streamproof.spark_impl.runtime.durations import milliseconds
 
 QUIET = settings(deadline=None, max_examples=40, derandomize=True, database=None)
 NO_UNIT = ', without a unit: write it as "5 minutes"'
-NO_DURATION = ', which is no duration: write it as "5 minutes"'
-NOT_WHOLE = ", which is no whole number of milliseconds: round it"
+NO_DURATION = ', which isn\'t a duration: write it as "5 minutes"'
+NOT_WHOLE = ", which isn't a whole number of milliseconds: round it"
 
 
 @pytest.mark.parametrize(

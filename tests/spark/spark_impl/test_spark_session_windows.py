@@ -139,10 +139,10 @@ def test_the_changelog_has_the_documented_columns(events: DataFrame) -> None:
 DECLARATIONS: list[tuple[dict[str, Any], str]] = [
     ({"gap": "0 ms"}, "gap_ms is 0: a session's gap must be positive"),
     ({"gap": "-5 minutes"}, "gap_ms is -300000: a session's gap must be positive"),
-    ({"gap": "five minutes"}, "gap is 'five minutes', which is no duration: write it as"),
+    ({"gap": "five minutes"}, "gap is 'five minutes', which isn't a duration: write it as"),
     ({"gap": "5"}, "gap is '5', without a unit: write it as"),
-    ({"gap": 300_000}, "gap is 300000, which is no duration: write it as"),
-    ({"gap": "1 ns"}, "gap is '1 ns', which is no whole number of milliseconds"),
+    ({"gap": 300_000}, "gap is 300000, which isn't a duration: write it as"),
+    ({"gap": "1 ns"}, "gap is '1 ns', which isn't a whole number of milliseconds"),
     ({"grace": "-1 ms"}, "grace can't be negative"),
     ({"retention": "1 minute"}, "retention_ms is 60000, less than gap"),
     ({"key": "nobody"}, "key: 'nobody' is not in the input, which has the columns country, user, timestamp"),

@@ -33,7 +33,7 @@ def test_the_windows_of_a_batch_frame_with_a_composite_key_are_complete(spark: S
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"size": 10}, "size is 10, which is no duration"),
+        ({"size": 10}, "size is 10, which isn't a duration"),
         ({"size": "10 ms", "unit": "tuple"}, "the unit is tuple: give a number of rows"),
         ({"size": "10 ms", "early": 0}, "every_tuples 0"),
         ({"size": "10 ms", "early": "now"}, "early is 'now'"),

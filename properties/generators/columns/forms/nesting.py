@@ -72,7 +72,7 @@ def place_of(time: str, columns: pa.Schema) -> tuple[TimePlace, pa.Schema]:
         names = [field.name for field in kind] if pa.types.is_struct(kind) else []
         if name not in names:
             raise BadInput(
-                f"there is no column {time!r}, named as its event time: {name!r} isn't among {', '.join(names) or kind}"
+                f"there is no column {time!r}, named as the event time: {name!r} isn't among {', '.join(names) or kind}"
             )
         kind = kind.field(name).type
     others = [field.name for field in columns if field.name != path[0]]

@@ -194,8 +194,8 @@ def refused_columns(value: PayloadForm, columns: Mapping[str, pa.DataType]) -> s
     if value == "text" and [*map(str, columns.values())] != ["string"]:
         named = ", ".join(columns) or "none"
         return (
-            f'value="text" takes one column of text beside the key, and there are {named}: use value="json", or a '
-            "function from a row to bytes"
+            f'value="text" needs exactly one text column besides the key, but the input has {named}: use value="json", '
+            "or a function from a row to bytes"
         )
     if value in ("json", JSON_ARRAY, DEBEZIUM):
         for name, kind in columns.items():

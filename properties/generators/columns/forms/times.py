@@ -117,7 +117,7 @@ def time_form(column: str, kind: pa.DataType, time_format: str | None) -> TimeFo
     try:
         pa.array([form.of(_LATEST)], kind)
     except (pa.ArrowException, ArithmeticError):
-        raise BadInput(f"{where} is {kind}, which has no room for {time_format} since 1970: use a bigint") from None
+        raise BadInput(f"{where} is {kind}, which is too small for {time_format} since 1970: use a bigint") from None
     return form
 
 

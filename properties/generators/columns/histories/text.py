@@ -141,7 +141,7 @@ class _Parsing:
                     time = row[self.sources[name].time]
                     raise BadInput(
                         f"{self.file}: batch {number} has a row at {time}, after its heartbeat: "
-                        f"move the heartbeat on, or leave all of them out"
+                        "increase the heartbeat, or leave all heartbeats out"
                     )
 
     def _arrival(self, name: str, row: Row) -> Arrival:
@@ -177,16 +177,16 @@ class _Parsing:
             value = _decoded(encoded, column.type)
             (fits,) = plain_values(pa.array([value], column.type))
         except (pa.ArrowException, ValueError, TypeError, ArithmeticError, AttributeError):
-            self._refuse(f"{encoded!r} in the column {column.name!r} is no {column.type}: {_form(column.type)}")
+            self._refuse(f"{encoded!r} in the column {column.name!r} isn't of type {column.type}: {_form(column.type)}")
         if repr(fits) != repr(value):  # a NaN isn't equal to itself
-            self._refuse(f"{encoded!r} in the column {column.name!r} is {fits!r} as {column.type}: write it as that")
+            self._refuse(f"{encoded!r} in the column {column.name!r} becomes {fits!r} as {column.type}: write that")
         return fits
 
     def _clock(self, text: str) -> int:
         try:
             time = datetime.fromisoformat(text)
         except ValueError:
-            self._refuse(f'the heartbeat {text!r} is no time: write it as "2024-01-15T12:00:00Z"')
+            self._refuse(f'the heartbeat {text!r} has no valid time: write it as "2024-01-15T12:00:00Z"')
         if time.tzinfo is None:
             self._refuse(f'the heartbeat {text!r} has no zone: write it as "2024-01-15T12:00:00Z"')
         return microseconds(time)

@@ -28,15 +28,15 @@ def test_durations_are_read_as_spark_reads_them(text: str | timedelta, duration_
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("10", "no duration"),
+        ("10", "isn't a duration"),
         ("", "empty"),
-        ("ten minutes", "no duration"),
-        ("10minutes", "no duration"),
-        ("10 mins", "'mins' is no unit"),
+        ("ten minutes", "isn't a duration"),
+        ("10minutes", "isn't a duration"),
+        ("10 mins", "'mins' isn't a unit"),
         ("1 month", "no fixed length"),
         ("1.5 hours", "only seconds have fractions"),
         ("0.0000001 seconds", "whole number of microseconds"),
-        (10, "no duration"),
+        (10, "isn't a duration"),
     ],
 )
 def test_what_is_no_duration_is_refused_with_the_remedy(text: object, said: str) -> None:

@@ -194,7 +194,7 @@ def test_what_is_refused_is_named_with_its_value_and_the_remedy(call: Callable[[
 def test_names_in_a_message_steer_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     hostile = "a\x1b[31m\u202e\x9b"
     with pytest.raises(
-        BadInput, match=r"^input a\\x1b\[31m\\u202e\\x9b: there is no column 'k\\x1b', named as its key"
+        BadInput, match=r"^input a\\x1b\[31m\\u202e\\x9b: there is no column 'k\\x1b', named as the key"
     ):
         check_job(job, Input("at timestamp", key="k\x1b", name=hostile), expect=job)
     with pytest.raises(BadInput, match=r"the static table a\\x1b\[31m\\u202e\\x9b: expected rows, and got int"):

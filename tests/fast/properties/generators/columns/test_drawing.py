@@ -347,8 +347,8 @@ def test_a_history_is_shrunk_to_copies_of_an_event() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"identity": "order"}, "there is no column 'order', named in its identity: it has"),
-        ({"identity": 5}, "its identity is 5: name one or more columns"),
+        ({"identity": "order"}, "there is no column 'order', named in identity: it has"),
+        ({"identity": 5}, "identity is 5: name one or more columns"),
         (
             {"identity": "id", "format": "kafka", "value": "debezium"},
             "the key id identifies the rows of a table",

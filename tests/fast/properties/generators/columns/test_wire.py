@@ -115,14 +115,14 @@ def test_a_time_keeps_its_order_and_its_distance_in_any_form(form: tuple[str, st
     [
         ("ts bigint", {}, "the event time 'ts' is int64, and its unit isn't known: give time_format="),
         ("ts bigint", {"time_format": "min"}, "time_format is 'min': give time_format"),
-        ("ts int", {"time_format": "ms"}, "has no room for ms since 1970: use a bigint"),
+        ("ts int", {"time_format": "ms"}, "is too small for ms since 1970: use a bigint"),
         ("ts float", {"time_format": "s"}, "is float, which is no type of an event time"),
         ("ts string", {"time_format": "%H:%M"}, "a pattern of strftime that says the whole time in UTC"),
         ("ts timestamp", {"time_format": "ms"}, "leave time_format out"),
         ("ts date", {"time_format": "s"}, "leave time_format out"),
         ("ts timestamp not null", {"null_times": 0.1}, "isn't nullable"),
         ("ts timestamp", {"null_times": 2}, "null_times is 2: give a share from 0 up to 1"),
-        ("ts timestamp", {"format": "mqtt"}, "its format is 'mqtt': give 'kafka', 'kinesis', 'eventhubs', "),
+        ("ts timestamp", {"format": "mqtt"}, "format is 'mqtt': give 'kafka', 'kinesis', 'eventhubs', "),
         ("ts timestamp", {"malformed": 0.1}, 'give the format too, format="kafka"'),
         ("ts timestamp", {"value": "csv"}, 'give the format too, format="kafka"'),
         (
@@ -699,8 +699,8 @@ def test_an_event_time_in_a_struct_is_a_column_of_histories_and_the_job_s_in_its
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("meta.when", "there is no column 'meta.when', named as its event time: 'when' isn't among at, src"),
-        ("user.at", "there is no column 'user.at', named as its event time: 'at' isn't among string"),
+        ("meta.when", "there is no column 'meta.when', named as the event time: 'when' isn't among at, src"),
+        ("user.at", "there is no column 'user.at', named as the event time: 'at' isn't among string"),
         ("meta.src", "strftime"),
     ],
 )

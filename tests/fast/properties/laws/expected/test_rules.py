@@ -254,7 +254,7 @@ def test_a_batch_without_data_leaves_one_table_where_the_mode_is_complete() -> N
         (lambda: session_windows("1 second", "-1 second"), "no watermark has a negative one"),
         (
             lambda: session_windows("soon", "1 second"),
-            "session_windows: gap is 'soon', which is no duration: write it as",
+            "session_windows: gap is 'soon', which isn't a duration: write it as",
         ),
         (lambda: session_windows("1 second", semantics="kip94"), r"reference_of\(…\) expects what the definitions"),
         (lambda: windows("1 second", "2 seconds"), "longer than the size"),
