@@ -26,7 +26,7 @@ from ..registration.registration import Options, Registration, registration_of
 
 DEFAULT_HISTORIES = 2000  # for a check
 MIN_KILLING = 10  # the smallest number of histories in a check that should kill a mutant
-MIN_IN_COMMON = 3  # options shared by fewer histories prove nothing
+MIN_IN_COMMON = 3  # options that fewer killing histories share may be a coincidence
 MAX_MUTANTS_NAMED, MAX_OPTIONS_NAMED = 3, 2
 
 

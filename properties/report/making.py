@@ -132,7 +132,7 @@ def counterexample_found(
             arrivals=_arrivals(history),
             rows=[replace(one, row=json_row(one.row)) for one in counterexample.rows],
         )
-    # For a variant, the expected outcome may be the original's, which has other arrivals.
+    # A variant's expected outcome may be the outcome of the original, which has other arrivals.
     of_history = expected if expected_by == REFERENCE and counterexample.original is None else None
     by_arrival = Grain.BATCH not in (expected.grain, actual.grain)
     step = "at the end" if when is None else f"{'arrival' if by_arrival else 'batch'} {when}"

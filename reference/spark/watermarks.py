@@ -47,7 +47,8 @@ def micro_batches(
     Args:
         largest_us: For each batch with data, the largest event time of each input (microseconds since 1970); None, or
             no entry, for an input without rows.
-        delays_us: The delay of each input that has a watermark, in microseconds; Spark truncates it to milliseconds.
+        delays_us: The delay of each input that has a watermark, in microseconds; Spark truncates the delay to
+            milliseconds.
         policy: Whether the query's watermark is the smallest or the largest of its inputs' watermarks.
         trigger: `default`: a batch starts when the previous batch, and its batch without data, are done.
             `available_now`: all data is available from the start, so the only batch without data is the last.

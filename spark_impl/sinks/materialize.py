@@ -163,10 +163,10 @@ def materialize(
 
     Raises:
         BadInput: The frame isn't a streaming changelog, the target isn't valid, or it contains other data: another
-            query's rows, other columns, or a stream instead of a table. Or the target or the checkpoint is damaged or
-            not writable. The running query fails in the same way if the target is behind or ahead of the checkpoint.
-            The query fails with Spark's error if a change of a table has a key of nulls only, two changes of a key and
-            window have the same ordinal, or a change isn't `update`, `tombstone` or `dropped`.
+            query's rows, other columns, or a stream instead of a table. Also raised if the target or the checkpoint is
+            damaged or not writable. The running query fails in the same way if the target is behind or ahead of the
+            checkpoint. The query fails with Spark's error if a change of a table has a key of nulls only, two changes
+            of a key and window have the same ordinal, or a change isn't `update`, `tombstone` or `dropped`.
     """
     keys = changelog_keys(changelog)
     if not changelog.isStreaming:

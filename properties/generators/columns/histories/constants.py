@@ -98,7 +98,7 @@ def compares(terms: Sequence[Term], sources: Sequence[Source]) -> list[Compares]
 
 
 def _of_source(term: Term, source: Source) -> Term | None:
-    """Return a term with the columns of a source; None if the term has other columns."""
+    """Return a term in which each column is a column of the source; None if the term has other columns."""
     encoding = source.encoding
     has_payload = encoding is not None and encoding.format is not None
     if term.kind == "Field":
