@@ -1,4 +1,4 @@
-"""The laws by the subject that they judge, in the order of reports."""
+"""All laws, in the order of reports, by what they judge."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from .on_spark.table_at_every_cut import TableAtEveryCut
 from .variation import Invariant, Variation
 
 Subject: TypeAlias = Literal["spark", "reference"]
-"""The subject of a check: the operator on Spark, or its reference."""
+"""What a check judges: the operator on Spark, or the operator's reference."""
 
 METAMORPHIC: Sequence[Law] = (
     Restart(),
@@ -51,9 +51,11 @@ METAMORPHIC: Sequence[Law] = (
     KeysLaw(),
     Repeats(),
 )
-"""The laws that compare runs without an oracle. Jobs are checked by the `Invariant`s, in this order."""
+"""The laws that compare several runs, and so need no oracle. The `Invariant`s among them also check jobs, in this
+order.
+"""
 OF_JOBS: Sequence[Invariant] = (RowsOneAtATime(),)
-"""The invariants only for jobs."""
+"""The invariants that check only jobs."""
 UPGRADE = Upgrade()
 """The law that compares a job with its earlier version."""
 ON_SPARK: Sequence[Law] = (
@@ -87,19 +89,23 @@ AS_OF_REFERENCE: Mapping[str, str] = {
     TableAtEveryCut.name: FoldIsMeaning.name,
     **{law.name: law.name for law in ON_SPARK if isinstance(law, VariantLaw | DuckDB)},
 }
-"""The laws that a check of Spark includes only with `--all-laws`, and the laws of the reference that replace them."""
+"""The laws that a check of Spark skips unless `--all-laws` is given, and the laws of the reference that replace
+them.
+"""
 _AS = f"'{TableAtEveryCut.name}' as '{FoldIsMeaning.name}'"
 BY_REFERENCE = (
-    f"asked of the reference alone, {_AS}: where changelog holds, Spark emits what the reference emits, so Spark keeps "
-    "what the reference keeps; --all-laws asks Spark too"
+    f"checked only on the reference, {_AS}: where changelog holds, Spark emits the reference's output, and so "
+    "keeps the reference's state; --all-laws checks Spark too"
 )
-"""The reason why these laws are left out on Spark."""
-WITHOUT_REFERENCE = f"not asked here: a check asks the reference ({_AS}), and with --all-laws Spark too"
-"""The reason in a check without the reference."""
+"""The reason why a check of Spark skips these laws."""
+WITHOUT_REFERENCE = (
+    f"not checked here: a check includes the law for the reference ({_AS}), and with --all-laws for Spark too"
+)
+"""The reason why a check without the reference skips these laws."""
 
 
 def law_named(name: str, subject: Subject = "spark") -> Law:
-    """Return a law by its name.
+    """Return the law with a name.
 
     Raises:
         CannotRecheck: No law has this name; the message lists the known names.
@@ -112,29 +118,29 @@ def law_named(name: str, subject: Subject = "spark") -> Law:
 
 
 def asked_of(registration: Registration, laws: Sequence[Law]) -> tuple[list[Law], dict[str, str]]:
-    """Return the laws for an operator, and for each other law the reason why it doesn't apply."""
+    """Return the laws that apply to an operator, and the reason why each other law doesn't apply."""
     reasons = {law.name: reason for law in laws if (reason := law.not_checked(registration))}
     return [law for law in laws if law.name not in reasons], reasons
 
 
 def invariants() -> Iterator[Invariant]:
-    """Yield the laws for any job."""
+    """Yield the invariants that check any job."""
     yield from (law for law in METAMORPHIC if isinstance(law, Invariant))
     yield from OF_JOBS
 
 
 def variations_of(run: RunOptions, seed: int, batches: int) -> list[Variation]:
-    """Return each invariant's variation of a job's plain run; as `Invariant.draw`."""
+    """Return each invariant's variation of a job's run with default options; arguments as in `Invariant.draw`."""
     return [law.variation(run, law.draw(run, seed, batches)) for law in invariants()]
 
 
 def saved_variation(run: RunOptions, saved: Mapping[str, Any]) -> Variation:
-    """Return the variation of a counterexample's run.
+    """Return the variation that a saved counterexample names.
 
     Raises:
-        BadInput: The law is unknown, or doesn't accept the saved argument.
+        BadInput: The law is unknown, or refuses the saved argument.
     """
-    # A history's behaviour in a shared query can't be replayed without the other histories.
+    # A history's result in a shared query can't be replayed without the other histories.
     laws = {law.of_jobs: law for law in (*invariants(), *SINK_FAULTS.values(), UPGRADE) if not isinstance(law, Packing)}
 
     def refuse() -> NoReturn:

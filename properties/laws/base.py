@@ -1,4 +1,4 @@
-"""The base of laws: coverage goals, the judged samples, the judgement, and rechecks of a single history."""
+"""The base classes of laws, with coverage goals, the judgement of samples, and rechecks of single histories."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .case import Case
 from .runs import Kind, Run, Sample
 
 Named: TypeAlias = tuple[str, Outcome]
-"""A witness' name in reports, and its outcome."""
+"""The name of a witness in reports, and the witness's outcome."""
 REFERENCE = "reference"
 OWN = SPARK
-"""The operator's own Spark implementation."""
+"""The name in reports of the operator's own implementation on Spark."""
 
 
 class Verdict(StrEnum):
@@ -34,17 +34,17 @@ class Verdict(StrEnum):
 
 
 class CannotRecheck(BadInput):
-    """A law can't be rechecked on a history; the message says why."""
+    """Raised if a law can't be judged again on a history; the message says why."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The outcomes of a history from two witnesses, or from two runs of one witness.
+    """The outcomes of a history from two witnesses, or from two runs of the same witness.
 
     Attributes:
-        expected: The witness of the expected outcome, and that outcome.
-        actual: The other witness, and its outcome.
-        differences: The differences between the outcomes; none if the law holds.
+        expected: The expected outcome, and the name of its witness.
+        actual: The outcome that is compared with the expected outcome, and the name of its witness.
+        differences: The differences between the outcomes; empty if the law holds.
     """
 
     expected: Named
@@ -54,7 +54,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class BrokenCase:
-    """A case that breaks a law."""
+    """A history that breaks a law, with the differences."""
 
     case: Case
     comparison: Comparison
@@ -62,18 +62,18 @@ class BrokenCase:
 
 @dataclass
 class LawResult:
-    """The result of a law for its judged histories.
+    """The result of a law for the histories that it judged.
 
     Attributes:
         law: The law.
-        sentence: The law's sentence for the operator.
-        goals: The coverage goals that a verdict requires.
+        sentence: The law's statement about the operator.
+        goals: The coverage goals that must be met for a verdict.
         judged: The number of judged histories.
-        covered: The number of histories that met each goal.
-        violations: The cases that break the law.
-        divergences: The number of histories explained by each named divergence of Kafka Streams.
-        unfinished: Whether the check ended before the law was finished.
-        skipped: The reason why the law was skipped, if so.
+        covered: The number of histories that met each coverage goal.
+        violations: The histories that break the law.
+        divergences: The number of histories that each known divergence of Kafka Streams explains.
+        unfinished: Whether the check ended before the law had judged all its histories.
+        skipped: The reason why the law was skipped; empty if it was judged.
     """
 
     law: Law
@@ -88,12 +88,14 @@ class LawResult:
 
     @property
     def missing(self) -> list[str]:
-        """The unmet goals."""
+        """The coverage goals that no history met."""
         return [goal for goal in self.goals if not self.covered[goal]]
 
     @property
     def verdict(self) -> Verdict:
-        """Violated by a single violation; inconclusive without a history, with an unmet goal, or after an early end."""
+        """Violated by one violation; inconclusive without a history, with an unmet goal, or if the check ended
+        early.
+        """
         if self.violations:
             return Verdict.VIOLATED
         nothing_shown = self.unfinished or self.missing or not self.judged
@@ -101,23 +103,24 @@ class LawResult:
 
 
 class Law:
-    """A property of all histories of an operator.
+    """A property that all histories of an operator must have.
 
     Attributes:
-        name: Its name in commands and reports.
-        says: Its sentence, if it is the same for all operators.
-        between: The witnesses whose outcomes the law compares; with a single witness, its outcomes in several runs.
-        kinds: The kinds of samples whose runs the law judges.
-        needs: The field of a registration that the law requires; empty if it applies to all operators.
-        reason: The reason why the law skips an operator without that field.
-        follows_changelog: Whether a wrong changelog also breaks this law: then the law creates no counterexample of its
-            own.
-        needs_original: Whether the law relates a variant to its original, so that a recheck needs both.
-        is_plain: Whether a single run of Spark judges any number of histories.
-        null_keys_alone: Whether a history with null keys is rechecked in its own query.
-        shows_neighbours: Whether the law is inconclusive until the output changes for each off-by-one number of a
-            definition.
-        at_once: The largest number of candidates of a shrinking round, if each costs a query; 0: all.
+        name: The law's name in commands and reports.
+        says: The law's statement, if it is the same for all operators.
+        between: The witnesses whose outcomes the law compares; a single witness's outcomes in several runs are
+            compared.
+        kinds: The kinds of samples that the law judges.
+        needs: The field of a registration that the law requires; empty if the law applies to all operators.
+        reason: The reason why the law skips an operator whose registration lacks the field.
+        follows_changelog: Whether a wrong changelog also breaks this law, so that the law then creates no
+            counterexample.
+        needs_original: Whether the law compares a history with its variant, so that a recheck needs both.
+        is_plain: Whether the law can judge any number of histories by one run of Spark.
+        null_keys_alone: Whether a recheck of a history with null keys needs its own query.
+        shows_neighbours: Whether the law is inconclusive until each off-by-one number of the definition changes some
+            output.
+        at_once: The largest number of candidates in a shrinking round, because each costs a query; 0: no limit.
     """
 
     name: ClassVar[str]
@@ -134,7 +137,7 @@ class Law:
     at_once: ClassVar[int] = 0
 
     def sentence(self, registration: Registration) -> str:
-        """Return the law's sentence for an operator."""
+        """Return the law's statement about an operator."""
         return self.says
 
     def not_checked(self, registration: Registration) -> str | None:
@@ -142,23 +145,23 @@ class Law:
         return self.reason if self.needs and not getattr(registration, self.needs) else None
 
     def is_asked_of(self, sample: Sample) -> bool:
-        """Return whether the law judges the run of a sample."""
+        """Return whether the law judges a sample."""
         return sample.kind in self.kinds
 
     def goals(self, sample: Sample) -> Iterable[str]:
-        """Return the coverage goals that histories of a sample must meet for a verdict."""
+        """Return the coverage goals that a sample's histories must meet for a verdict."""
         return ()
 
     def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:
-        """Judge a run; count the judged histories and the covered goals in `result`."""
+        """Yield the violations of a run; count the judged histories and the met goals in `result`."""
         raise NotImplementedError
 
     def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
-        """Recheck the law on each case, alone as far as it matters; cases that may share a query do.
+        """Judge the law again on each case, in few queries where possible.
 
         Raises:
             CannotRecheck: The law doesn't apply to such a case; the message says why.
-            MissingTool: The machine lacks what the law needs.
+            MissingTool: The machine lacks a tool that the law needs.
             StreamproofError: A query failed.
         """
         histories = [case.history for case in cases]
@@ -170,27 +173,27 @@ class Law:
         return [comparisons[index] for index in range(len(cases))]
 
     def recheck_together(self, histories: Sequence[History], witness: QueryWitness) -> list[Comparison]:
-        """Recheck a plain law on histories that share queries, or a cohort."""
+        """Judge a law without variants again on histories, in queries that they share."""
         raise NotImplementedError
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
-        """Recheck the law on each history of a cohort, with as few queries as possible."""
+        """Judge the law again on each history of a cohort, with as few queries as possible."""
         return self.recheck_together(cohort.histories, witness)
 
     def cases_of(self, history: History) -> list[Case]:
-        """Return the cases of a history; shrinking searches for the smallest history with a violating case."""
+        """Return the cases of a history; the shrinker searches for the smallest history with a violating case."""
         return [Case(history)]
 
 
 def violations(
     histories: Iterable[History], comparisons: Iterable[Comparison], way: RunOptions | None = None
 ) -> Iterator[BrokenCase]:
-    """Yield a violation for each history whose comparison contains differences; the comparisons may be fewer.
+    """Yield a violation for each history whose outcomes differ; later histories may lack a comparison.
 
     Args:
         histories: The histories.
-        comparisons: The comparison of each history.
-        way: The options of a second run, if any.
+        comparisons: The comparison of the outcomes of each history.
+        way: The options of the second run, if the law compares two runs.
     """
     for history, comparison in zip(histories, comparisons, strict=False):
         if comparison.differences:
@@ -198,7 +201,9 @@ def violations(
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the worst verdict: violated before inconclusive before conforms; inconclusive for no verdicts."""
+    """Return the worst verdict: violated, then inconclusive, then conforms; return inconclusive if there are no
+    verdicts.
+    """
     found = set(verdicts)
     for verdict in (Verdict.VIOLATED, Verdict.INCONCLUSIVE):
         if verdict in found:

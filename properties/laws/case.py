@@ -1,4 +1,4 @@
-"""The case for a law's recheck."""
+"""The input for judging a law again: a history, with its original or the options of its second run."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..witnesses.run_options import RunOptions
 
 @dataclass(frozen=True)
 class Case:
-    """The case for a law's recheck.
+    """A history on which a law is judged again.
 
     Attributes:
         history: The history.
-        original: The history from which a variant was created, if it is a variant.
-        way: The options of the law's second run; None: all options of that law.
+        original: The history from which the law created this variant; None if it isn't a variant.
+        way: The options of the history's second run; None: all options that the law uses.
     """
 
     history: History

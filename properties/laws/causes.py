@@ -12,12 +12,12 @@ from ...reference.core.records import Output, Record
 
 
 def played_with_causes(history: History) -> tuple[Played, list[int | None]]:
-    """Return the reference's run, and for each of its entries the number (from 0) of the record that caused it."""
+    """Return the reference's run, and for each output the number (from 0) of the record that caused it."""
     causes: list[int | None] = []
     number = -1
 
     class Noting:
-        """The behaviour, recording the cause of each output."""
+        """The reference's behaviour, which records the cause of each output."""
 
         def __init__(self, definition: Any, clock: Clock) -> None:
             self.own = operator_named(history.operator).behaviour(definition, clock)

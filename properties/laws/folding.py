@@ -1,4 +1,4 @@
-"""Fold a changelog batch by batch, and compare each table with the meaning of the records accepted so far."""
+"""Fold a changelog batch by batch, and compare each table with the meaning of the records that were accepted so far."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def by_batch(entries: Iterable[Entry], batches: int) -> list[list[Output]]:
 
 
 def folded_differences(history: History, played: Played, emitted: Sequence[Sequence[Output]]) -> list[Difference]:
-    """Return the differences between a changelog's table and the meaning, after the first differing batch.
+    """Return the differences between the folded changelog and the meaning, for the first batch with a difference.
 
     Args:
         history: The history.
-        played: The reference's run of the history, with the records accepted by each batch.
-        emitted: The output of each batch.
+        played: The reference's run of the history, with the records that each batch accepted.
+        emitted: The output of each batch, whose changelog is folded.
     """
     operator, definition = operator_named(history.operator), played.definition
     table: Table = {}
@@ -34,14 +34,14 @@ def folded_differences(history: History, played: Played, emitted: Sequence[Seque
     asked: tuple[int, int] | None = None
     for batch, ((_, accepted, clock), outputs) in enumerate(zip(played.steps, emitted, strict=True)):
         if asked == (accepted, clock) and not outputs:
-            continue  # the same inputs as after the previous batch, so the same result
+            continue  # the same records as after the previous batch, so the same result
         asked = accepted, clock
         if definition.is_stream:
             stream = bag([*stream, *outputs])
         result: FinalResult = stream if definition.is_stream else fold(outputs, table)
         meant = canonical(operator.meaning(definition, played.accepted[:accepted], clock), definition.unordered)
         folded = canonical(result, definition.unordered)
-        # Compare first, because finding differences is slower.
+        # an equality test first, because listing the differences is slower
         if meant != folded and (wrong := result_differences(history.name, batch, meant, folded)):
             return wrong
     return []

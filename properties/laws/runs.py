@@ -1,4 +1,4 @@
-"""The input of laws: a sample of histories, the run of its cohort, and each subject's share of that run."""
+"""The input of laws: samples of histories, the queries that run them, and the outcomes for each tested subject."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ from .case import Case
 from .causes import played_with_causes
 
 PART = 5
-"""The share of a sample's histories that run again with other options: 1 in `PART`."""
+"""The share of a sample's histories that run a second time with other options: 1 in `PART`."""
 
 
 class Kind(Enum):
-    """The purpose of a sample."""
+    """What a sample's histories are for."""
 
     RANDOM = "random histories of a profile"
-    WITHOUT_LATE_DATA = "histories of a profile in which nothing is late"
-    RETENTION = "histories of a profile that is asked with a retention"
-    NATIVE = "histories that Spark's own operator can serve"
+    WITHOUT_LATE_DATA = "histories of a profile without late data"
+    RETENTION = "histories of a profile that run with a retention"
+    NATIVE = "histories that Spark's own operator can run"
     SCHEDULED = "histories with a schedule of delivery"
     COLUMNS = "histories in columns of other types"
     REFERENCE = "histories for the laws of the reference"
     DEFINITIONS = "histories of drawn definitions, values and keys for the laws of the reference"
-    IN_TIME = "histories for the laws of the reference in which nothing is late"
+    IN_TIME = "histories without late data for the laws of the reference"
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A history derived from another history of its sample, by a law that relates their outcomes.
+    """A history that a law derives from another history of its sample, to compare their outcomes.
 
     Attributes:
         law: The law's name.
-        index: The index of the original in the sample.
-        case: The variant, and its original.
+        index: The index of the original history in the sample.
+        case: The variant, with its original history.
     """
 
     law: str
@@ -66,21 +66,23 @@ class Variant:
 
 @dataclass(frozen=True)
 class Sample:
-    """Histories of a profile with the same clock schedule, and their purpose.
+    """Histories of one profile with the same clock schedule, and what they are for.
 
     Attributes:
         registration: The operator.
-        kind: The histories' purpose.
+        kind: What the histories are for.
         profile: The name of the profile.
-        options: The profile's options, as far as the histories share them.
-        histories: The executed histories.
-        covered: The number of histories that met each coverage goal.
-        is_first: Whether some of its histories run alone; and again, if its operator shares no queries.
-        is_pooled: Whether its definition was drawn: then a goal belongs to the operator, not to this definition.
-        is_emptied: Whether some of its histories end with every row of their tables deleted.
-        ways: The options of the second runs for each law; the histories of a pool run together.
-        more: Further facts for the laws of its kind: a retention (ms), settings of Spark, the goals that a pool's clock
-            meets.
+        options: The profile's options that all histories share.
+        histories: The histories to run.
+        covered: The number of histories that meet each coverage goal.
+        is_first: Whether some of the histories also run alone; if the operator shares no queries, also whether they run
+            a second time.
+        is_pooled: Whether the definition is random; if so, coverage goals belong to the operator instead of this
+            definition.
+        is_emptied: Whether some of the histories end with the deletion of all rows of their tables.
+        ways: The options of the second runs for each law; all histories of a pool have the same second runs.
+        more: Further facts for laws about this kind of sample: a retention (ms), Spark's settings, goals that a pool's
+            clock meets.
     """
 
     registration: Registration
@@ -97,7 +99,7 @@ class Sample:
 
     @cached_property
     def definition(self) -> Any:
-        """The definition that the options declare."""
+        """The definition with the sample's options."""
         return self.registration.declare(self.options)
 
     def is_without_late_data(self, history: History) -> bool:
@@ -113,27 +115,27 @@ class Sample:
 
     @property
     def bounds_state(self) -> bool:
-        """Return whether a history's state is empty once the clock has passed everything."""
+        """Return whether a history's state is empty once the clock is past all retentions."""
         return self.kind is Kind.RANDOM and self.registration.bounds_state(self.definition)
 
     def goals(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of goals with the profile's name, or with the operator's if the definition was drawn."""
+        """Return names of goals with the profile's name, or with the operator's name if the definition is random."""
         return tuple(names) if self.is_pooled else tuple(f"{name} ({self.profile})" for name in names)
 
     def cover(self, counts: Mapping[str, int]) -> Counter[str]:
-        """Count the met goals; as `goals`."""
+        """Count the met goals; the names are as in `goals`."""
         if self.is_pooled:
             return Counter({name: count for name, count in counts.items() if count})
         return Counter({f"{name} ({self.profile})": count for name, count in counts.items() if count})
 
 
 class CohortRun:
-    """A sample's histories and their variants, run for each subject in queries that a pool's samples share.
+    """A sample's histories and variants, which run for each subject in queries that a pool's samples share.
 
     Args:
         sample: The sample.
-        variants: The variants, which follow the sample's histories.
-        witnesses: The witness of each subject: the operator itself, or mutants of it.
+        variants: The variants of histories; they follow the sample's histories in the query.
+        witnesses: The witness of each subject: of the operator's own implementation, or of a mutant.
     """
 
     def __init__(
@@ -146,7 +148,7 @@ class CohortRun:
 
     @cached_property
     def played_with_causes(self) -> list[tuple[Played, list[int | None]]]:
-        """The reference's run of each history, and the causes of its entries; all subjects run the same histories."""
+        """The reference's run of each history, with the cause of each output; all subjects run the same histories."""
         return [played_with_causes(history) for history in self.each]
 
     @cached_property
@@ -167,7 +169,7 @@ class CohortRun:
         return found + Counter(dict.fromkeys(of_all, len(played)))
 
     def part(self, options: RunOptions) -> list[History]:
-        """Return the histories to run with these options: for a rerun, only the first histories."""
+        """Return the histories that run with these options; in a second run, return only the first histories."""
         if not options.is_rerun:
             return self.each
         count = len(self.sample.histories)
@@ -175,7 +177,7 @@ class CohortRun:
 
     @cached_property
     def runs_alone(self) -> int:
-        """The index of the drawn history that runs alone: the history with the largest output in the reference."""
+        """The index of the drawn history that also runs alone: the history with the largest output in the reference."""
         return max(range(len(self.sample.histories)), key=lambda index: len(self.played[index].entries))
 
     def alone(self, subject: int) -> Outcome:
@@ -184,7 +186,7 @@ class CohortRun:
         return self._run_alone(subject) if prepared is None else prepared.result()
 
     def prepare_alone(self, executor: Executor) -> None:
-        """Start running a history alone for each subject, in other threads."""
+        """Start running one history alone for each subject, in other threads."""
         self._alone = {subject: executor.submit(self._run_alone, subject) for subject in range(len(self.witnesses))}
 
     def _run_alone(self, subject: int) -> Outcome:
@@ -193,16 +195,16 @@ class CohortRun:
         return outcome
 
     def shares(self) -> Iterator[Run]:
-        """Yield each subject's share of the run."""
+        """Yield the run of each subject."""
         for subject in range(len(self.witnesses)):
             yield Run(self, subject)
 
 
 class Pool:
-    """Samples that run together, and their outcomes, for each set of run options.
+    """Samples that share queries, and their outcomes for each set of run options.
 
     Args:
-        members: The samples, with their variants and subjects.
+        members: The runs of the samples, with their variants and subjects.
     """
 
     def __init__(self, members: Sequence[CohortRun]) -> None:
@@ -216,11 +218,11 @@ class Pool:
 
     @property
     def queries(self) -> int:
-        """The number of queries so far."""
+        """The number of queries that ran so far."""
         return sum(self._queries)
 
     def count(self, queries: int) -> None:
-        """Count executed queries, possibly from several threads at once."""
+        """Count queries, possibly from several threads at once."""
         self._queries.append(queries)
 
     def prepare(self, ways: Sequence[RunOptions], executor: Executor) -> None:
@@ -228,7 +230,9 @@ class Pool:
         self._prepared = {options: executor.submit(self._run, options) for options in ways}
 
     def let_go(self) -> None:
-        """Drop the members, which refer to the pool; otherwise its outcomes would stay until garbage collection."""
+        """Drop the references to the pool's runs, which refer to the pool, so that its outcomes can be freed at
+        once.
+        """
         self.members = ()
         self._answers.clear()
 
@@ -240,7 +244,7 @@ class Pool:
         return RunOptions(read_state=reads)
 
     def answers(self, member: CohortRun, options: RunOptions | None = None) -> Answers:
-        """Return the outcomes of a member's histories, subject by subject; each set of options runs once."""
+        """Return the outcomes of a sample's histories for each subject; queries run once for each set of options."""
         options = self.plain if options is None else options
         if options not in self._answers:
             prepared = self._prepared.get(options)
@@ -248,7 +252,9 @@ class Pool:
         return self._answers[options][id(member)]
 
     def by_duckdb(self, member: CohortRun) -> list[Outcome]:
-        """Return DuckDB's outcomes of a member's drawn histories; the histories of all members share a query."""
+        """Return DuckDB's outcomes of a sample's drawn histories; one DuckDB query runs the histories of all
+        samples.
+        """
         if not self._by_duckdb:
             asked = [one for one in self.members if one.sample.kind is Kind.RANDOM and one.sample.registration.sql]
             outcomes = DuckDBWitness().evaluate([history for one in asked for history in one.sample.histories])
@@ -291,11 +297,11 @@ def joined(of_subjects: Sequence[Answers]) -> Answers:
 
 
 class ReferenceRun:
-    """A sample's histories, and the reference's run of them.
+    """A sample's histories, and the reference's runs of these histories.
 
     Args:
         sample: The sample.
-        variants: The variants of its histories.
+        variants: The variants of the histories.
     """
 
     def __init__(self, sample: Sample, variants: Sequence[Variant] = ()) -> None:
@@ -305,14 +311,16 @@ class ReferenceRun:
 
     @cached_property
     def outcomes(self) -> list[Outcome]:
-        """The reference's outcome of each history, and then of each variant, batch by batch."""
+        """The reference's outcome of each history, then of each variant, batch by batch."""
         varied = [variant.case.history for variant in self.variants]
         played = [*self.played, *map(play, varied)]
         return [Outcome.in_batches(one.name, own) for one, own in zip([*self.histories, *varied], played, strict=True)]
 
     @cached_property
     def covered(self) -> Counter[str]:
-        """The number of histories that met each coverage goal; a profile's neighbour goal counts once."""
+        """The number of histories that met each coverage goal; a goal of an off-by-one number of a profile counts
+        once.
+        """
         if self.sample.kind is Kind.REFERENCE:
             return covered_by(self.histories, played=self.played)
         found = count_goals_met(self.histories, self.played)
@@ -322,7 +330,7 @@ class ReferenceRun:
 
 
 class StagedRun:
-    """A sample's histories, run message by message in the separate Spark queries of an operator with channels."""
+    """A sample's histories, which run message by message in separate Spark queries that exchange messages."""
 
     def __init__(self, sample: Sample, staged: Sequence[Any]) -> None:
         self.sample, self.histories, self.staged = sample, list(sample.histories), staged
@@ -336,7 +344,7 @@ class TypedRun:
 
 
 class Run:
-    """A subject's share of a cohort's run: the histories, their outcomes, and the reference's run of them."""
+    """A subject's part of a shared run: the histories, their outcomes, and the reference's runs."""
 
     def __init__(self, whole: CohortRun, subject: int) -> None:
         self.whole, self.subject, self.witness = whole, subject, whole.witnesses[subject]
@@ -351,15 +359,15 @@ class Run:
 
     @property
     def leftover(self) -> list[list[StoredState]]:
-        """The final state of each history's keys."""
+        """The state of each history's keys at the end."""
         return self.answers.left
 
     @property
     def drawn(self) -> int:
-        """The number of drawn histories, which are before their variants."""
+        """The number of drawn histories, which come before the variants."""
         return len(self.sample.histories)
 
     def again(self, options: RunOptions) -> Answers:
-        """Return the outcomes of the first histories with other options; all laws share that run."""
+        """Return the outcomes of the first histories with other options; all laws share this second run."""
         count = len(self.whole.part(options))
         return self.whole.pool.answers(self.whole, options).part(self.subject * count, count)

@@ -1,4 +1,4 @@
-"""Schedules of delivery: their draws, the goals that a history has met, and the base of laws that run them."""
+"""Schedules of message delivery: drawing, coverage goals, and the base class of laws about schedules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .base import OWN, BrokenCase, Comparison, Law, LawResult, violations
 from .case import Case
 
 TRIES = 3
-"""The number of schedules to try for a history during shrinking."""
+"""The number of schedules that the shrinker tries for a history."""
 GOALS = (
     "an answer that came too late",
     "a left row changed while its answer waited",
@@ -29,27 +29,29 @@ GOALS = (
 
 
 class ScheduledLaw(Law):
-    """A law about schedules of delivery; a history without deliveries is shrunk under some schedules."""
+    """A law about schedules of delivery; the shrinker tries several schedules of a history without deliveries."""
 
     needs = "protocol"
-    reason = "its registration has no protocol: it sends no messages"
+    reason = "its registration has no message protocol, because it sends no messages"
 
     def cases_of(self, history: History) -> list[Case]:
-        """Return a history with deliveries as it is; for other histories, always the same few schedules."""
+        """Return a history with deliveries unchanged; for another history, return always the same few schedules."""
         if any(isinstance(line, Delivery) for line in history.lines):
             return [Case(history)]
         return [Case(scheduled(history, random.Random(f"{number} {history.to_text()}"))) for number in range(TRIES)]
 
 
 class StagedLaw(ScheduledLaw):
-    """A law that lets a witness run schedules message by message, as the protocol's model does."""
+    """A law that compares a witness with the protocol's model, message by message."""
 
     def stage(self, histories: Sequence[History], witness: QueryWitness) -> Sequence[Staged]:
-        """Return the outcome of each history, and the waiting messages."""
+        """Return the outcome of each history, and the messages that still wait."""
         raise NotImplementedError
 
     def compared(self, history: History, staged: Staged, result: LawResult) -> Comparison:
-        """Compare a witness's outcome with the protocol's; count the divergences that explain it in `result`."""
+        """Compare a witness's outcome with the protocol's outcome; count the divergences that explain differences in
+        `result`.
+        """
         raise NotImplementedError
 
     def judge_staged(
@@ -61,7 +63,7 @@ class StagedLaw(ScheduledLaw):
             yield from violations([history], [self.compared(history, one, result)])
 
     def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
-        """Run the histories again."""
+        """Run the histories again, and judge each history."""
         histories, unnoted = [case.history for case in cases], LawResult(self)
         staged = self.stage(histories, witness)
         return [self.compared(*pair, unnoted) for pair in zip(histories, staged, strict=True)]
@@ -75,7 +77,7 @@ def protocol_of(history: History) -> Any:
 
 
 def scheduled(history: History, generator: random.Random) -> History:
-    """Return a history with manual delivery, by a random schedule that leaves no message waiting."""
+    """Return a history with explicit deliveries, by a random schedule that delivers every message."""
     manual = replace(history, options={**history.options, "delivery": "manual"})
     protocol = protocol_of(manual)
     records = history.records
@@ -93,13 +95,13 @@ def scheduled(history: History, generator: random.Random) -> History:
 
 
 def goals_met(history: History) -> Counter[str]:
-    """Count the schedule goals that a history has met."""
+    """Count the goals about schedules that a history meets."""
     protocol = protocol_of(history)
     return Counter(goal for line in history.lines for goal in _met(protocol, line))
 
 
 def _met(protocol: Any, line: object) -> Iterator[str]:
-    """Process a line, and return the names of the goals that it meets."""
+    """Process a line of a history, and return the names of the goals that the line meets."""
     if isinstance(line, Record):
         routes = protocol.waiting
         if line.input == "left" and any(key == line.key for channel, _, key in routes if channel == "response"):

@@ -1,4 +1,4 @@
-"""Laws of an implementation: the mutant that only this law kills, or the reason to keep a law without a mutant."""
+"""For each law on Spark, a mutant that only this law kills, or the reason to keep the law without such a mutant."""
 
 from __future__ import annotations
 
@@ -15,20 +15,27 @@ KILLS_ALONE: Mapping[str, tuple[str, str]] = {
 }
 """For each law, an operator and its mutant that no other law kills."""
 
-_BY_REFERENCE = "a check asks it of the reference, and of Spark with --all-laws: it shows what both have wrong alike"
+_BY_REFERENCE = (
+    "a check judges it on the reference, and with --all-laws on Spark: it detects bugs that the reference and Spark "
+    "share"
+)
 STAYS: Mapping[str, str] = {
     **dict.fromkeys(("table at every cut", "cuts", "order", "keys", "repeats", "duckdb"), _BY_REFERENCE),
-    "packing": "it says that sharing a query does no harm, on which all other laws rest; it costs a query a mutant",
-    "retention": "it judges definitions with a retention, which mutants aren't asked; it costs queries a mutant",
+    "packing": (
+        "it shows that sharing a query changes nothing, which all other laws assume; it costs a query for each mutant"
+    ),
+    "retention": "it judges definitions with a retention, which mutants don't have; it costs queries for each mutant",
     "native": "it judges Spark's own operators, which have no mutants",
-    "columns": "it judges how a declaration reads typed columns, which no logic decides",
+    "columns": "it judges how a declaration reads typed columns, which no mutant's logic changes",
 }
 """The reason to keep a law that is never the only law to kill a mutant."""
 
 
 def why(law: str) -> str:
-    """Return the reason for a law that alone kills none of the given mutants; empty for a law that isn't ours."""
+    """Return the reason to keep a law that alone kills none of the given mutants; return an empty text for a user's
+    law.
+    """
     if law in KILLS_ALONE:
         operator, mutant = KILLS_ALONE[law]
-        return f"of {operator} it alone kills {mutant}"
+        return f"it alone kills {mutant} of {operator}"
     return STAYS.get(law, "")

@@ -1,6 +1,6 @@
-"""Variations of a job's query that mustn't change its output.
+"""Variations of how Spark runs a job's query, which mustn't change the query's output.
 
-A variation is small enough to be saved with its counterexample, which is replayed with the same options.
+A variation is small enough to save with a counterexample, whose replay then has the same options.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from ..witnesses.job.running import QueryOutput
 from ..witnesses.run_options import RunOptions
 
 BATCHES = 5
-"""The batches of a history that may contain rows."""
-CHANGED = "a history that it gives the job otherwise"
-"""The coverage goal of a variation of histories: a variation without a changed history shows nothing."""
+"""What a variation must keep the same: the rows of each batch, or the final table."""
+CHANGED = "a history whose rows the job receives differently"
+"""The coverage goal of variations of histories: if no history is changed, the variation shows nothing."""
 
 
 @dataclass(frozen=True)
 class Variation:
-    """A way to run a job's query; by default the plain way.
+    """A variation of how Spark runs a job's query; the default is a run with default options.
 
     Attributes:
         run: The run options of the query.
-        law: The name, for jobs, of the law behind the variation; empty for the plain way.
+        law: The name, in reports on jobs, of the law that uses the variation; empty for a run with default options.
         given: The law's argument as JSON, such as the batch in which the query dies; None: nothing is saved.
-        when: The run in words, such as `with five shuffle partitions`.
-        otherwise: The plain run in words.
-        comparing: The part that must stay the same: the rows of each batch, or the final table.
-        vary: Returns the job's actual history for a drawn history.
-        goals: The coverage goals of the run.
-        parts: Gets the output of a run and returns smaller variations, the likeliest first; None: no smaller
-            variations.
-        share: Returns the part of the variation for a history's number, if each history runs in its own query; None:
-            all of it.
-        remedy: The advice if a correct job differs.
-        is_alone: Whether a history runs alone, but must emit the expected rows of its shared query.
+        when: The varied run in words, such as `with five shuffle partitions`.
+        otherwise: The run with default options, in words.
+        comparing: What must stay the same: the rows of each batch, or the final table.
+        vary: Returns the history that the job receives for a drawn history.
+        goals: The coverage goals that a varied run must meet.
+        parts: Returns smaller variations for the output of a run, the likeliest to differ first; None: there are no
+            smaller variations.
+        share: Returns a smaller variation for the number of a history, if each history runs in its own query; None:
+            each history runs with the whole variation.
+        remedy: The advice if a correct job differs under the variation.
+        is_alone: Whether a history runs alone, but must emit the rows that the oracle expects in the shared query.
     """
 
     run: RunOptions
@@ -56,16 +56,17 @@ class Variation:
 
     @property
     def saved(self) -> Mapping[str, Any]:
-        """The variation in the form of a counterexample's file; empty for the plain run."""
+        """The variation as saved in a counterexample's file; empty for a run with default options."""
         return {} if self.given is None else {"law": self.law, "given": self.given}
 
 
 class Invariant(ABC):
-    """A law over any witness: for an operator, it judges outcomes, as other laws do; for a job, it varies its query.
+    """A law that applies to operators and jobs: it compares outcomes of an operator, and varies how Spark runs a job's
+    query.
 
     Attributes:
-        of_jobs: Its name in reports and counterexamples of jobs, such as `a restart`.
-        given: The default of `variation`'s argument `given`, as JSON; None: no argument is needed.
+        of_jobs: The law's name in reports and counterexamples of jobs, such as `a restart`.
+        given: The default of the argument `given` of `variation`, as JSON; None: `variation` needs no argument.
     """
 
     of_jobs: str
@@ -75,15 +76,15 @@ class Invariant(ABC):
         """Draw the argument `given` of `variation`, as JSON.
 
         Args:
-            run: The plain run.
-            seed: The seed of the draws.
+            run: The run options of the job's run with default options.
+            seed: The seed of the draw.
             batches: The number of batches of a history.
         """
         return self.given
 
     @abstractmethod
     def variation(self, run: RunOptions, given: Any) -> Variation:
-        """Return the variation of a plain run.
+        """Return the variation of a job's run.
 
         Raises:
             TypeError, ValueError, IndexError: The argument is invalid.

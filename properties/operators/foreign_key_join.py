@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 ANSWERED = "answered without a right row"
 FOREIGN_KEYS = ("r1", "r2", "r")
-"""The drawn right keys; one is a prefix of the others, to catch a prefix scan that forgets the length."""
+"""The drawn right keys; one key is a prefix of the others, which detects a prefix scan that ignores the key's
+length.
+"""
 
 
 def referring(join: OneToManyJoin, columns: Columns) -> dict[str, Any]:
@@ -51,7 +53,9 @@ def referring(join: OneToManyJoin, columns: Columns) -> dict[str, Any]:
 
 
 def answers_all(options: Options) -> bool:
-    """Return whether these options give every left change a response, by their documentation, not by the reference."""
+    """Return whether every change of a left row gets a response with these options, according to their
+    documentation.
+    """
     return options.get("join") == "left" or options.get("protocol") == "answer"
 
 
@@ -85,7 +89,11 @@ def key_named(options: Options) -> Callable[[Record], Key | None]:
 
 
 def _refused_by_sql(options: Options) -> str | None:
-    return "with delivery manual, because it plays no schedules" if options.get("delivery") == "manual" else None
+    return (
+        "with delivery manual, because SQL runs no schedules of delivery"
+        if options.get("delivery") == "manual"
+        else None
+    )
 
 
 def _topology(builder: Builder, join: ForeignKeyJoin) -> Any:
@@ -164,7 +172,7 @@ def left_keys(history: History) -> list[Key]:
 
 
 def concerns_left_key(history: History, key: Key) -> Callable[[Record], bool]:
-    """Return whether a record is a left row of a key, or a right row, which any left row may refer to."""
+    """Return whether a record is a left row of a key, or a right row, because any left row may refer to a right row."""
     return lambda record: record.key == key or record.input == "right"
 
 
@@ -176,7 +184,7 @@ REGISTRATION = Registration(
         "left": {"foreign_key": "artist", "join": "left"},
         "left, null kept": {"foreign_key": "artist", "join": "left", "null_foreign_key": "keep"},
     },
-    # Histories without delivery lines: schedules of delivery are drawn separately.
+    # Histories without delivery lines: another sample draws schedules of delivery.
     space=OptionSpace(
         {
             "foreign_key": ("artist", "country"),

@@ -1,4 +1,4 @@
-"""The oracles of change data: a table from change events, as a dimension of type 1 or 2."""
+"""The oracles of change data capture: the table that change events build, as a dimension of type 1 or 2."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from .rules.declared import column_names, named
 
 ColumnNames = str | Sequence[str]
 ORDERED = ("integer", "decimal", "timestamp", "date", "string")
-"""The column types that order events; floating-point numbers are excluded because NaN has no order."""
-AGAIN, OLDER = "an event that comes again", "an event that comes after a newer one of its key"
-DELETED = "an event that is older than a delete, and comes after it"
+"""The types of columns that can order events; floating-point numbers can't, because NaN has no order."""
+AGAIN, OLDER = "an event that arrives twice", "an event that arrives after a newer event of its key"
+DELETED = "an event that is older than a delete, and arrives after the delete"
 
 
 class _Kept(Kept):
-    """The part of a row that a table keeps."""
+    """The part of a row that the table keeps."""
 
     def __repr__(self) -> str:
         return shown_row(self.value)
@@ -44,16 +44,16 @@ class _Kept(Kept):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangesOracle(Oracle):
-    """The table that results from change events; order of arrival, lateness, repeats and batches don't matter.
+    """The table that change events build; the order of arrival, lateness, repeated events and batches don't change it.
 
     Attributes:
-        name: Its name in reports.
+        name: The oracle's name in reports.
         keys: The columns of a row's key.
         sequence_by: The columns that order the events of a key.
-        deletes: The condition on which an event deletes its row; None: no event deletes.
-        columns: The non-key columns that a row keeps; None: all.
-        ties: The columns that decide between events of equal sequence; empty: such events are copies.
-        input: The name of the input, if the job uses several.
+        deletes: The condition that is true for events that delete their row; None: no event deletes a row.
+        columns: The non-key columns that the table keeps; None: all.
+        ties: The columns that order events with equal sequence; empty: such events are copies of one event.
+        input: The name of the input, if the job has several inputs.
     """
 
     name: str
@@ -67,7 +67,7 @@ class ChangesOracle(Oracle):
 
     @property
     def allows_fewer_columns(self) -> bool:  # type: ignore[override]
-        """Whether the job chooses the columns to keep."""
+        """Whether the job's result determines which columns are compared."""
         return self.columns is None
 
     @property
@@ -79,7 +79,8 @@ class ChangesOracle(Oracle):
         if self.ties:
             return ()
         return (
-            f"events of a key with equal {_listed(self.sequence_by)} that differ: ties=[…] says which of them counts",
+            f"events of a key with equal {_listed(self.sequence_by)} that differ: ties=[…] names the columns "
+            "that decide which event counts",
         )
 
     def closes(self, mode: Mode) -> bool:
@@ -90,10 +91,10 @@ class ChangesOracle(Oracle):
         return [*dict.fromkeys((*self.keys, *self.sequence_by, *self.ties))] if is_read else ()
 
     def beside(self, witness: RowsWitness) -> ChangesOracle:
-        """Refuse an input that lacks a column of the rule, or declares it with an unsuitable type.
+        """Return the oracle, or refuse an input that lacks a column of the rule or has an unsuitable type for it.
 
         Raises:
-            BadInput: The input is refused; the message names the column and the remedy.
+            BadInput: The input is unsuitable; the message names the column and what to do.
         """
         source = self._source(witness.sources)
         given = next(one for one in witness.inputs if one.name == source.name)
@@ -109,16 +110,16 @@ class ChangesOracle(Oracle):
                 self._check_order(argument, column, given)
         if source.key and not {*source.key} <= {*self.keys}:
             raise BadInput(
-                f"{self.name}: a row's key is {_listed(self.keys)}, and that of {source.name} is "
-                f"{_listed(source.key)}, by which histories are told apart: give the Input "
-                f"key={[*self.keys]!r}, or add its key to keys"
+                f"{self.name}: a row's key is {_listed(self.keys)}, but the key of {source.name} is "
+                f"{_listed(source.key)}, which separates histories: give the Input key={[*self.keys]!r}, or add "
+                "its key to keys"
             )
         self._deleted(source, [])
         return self
 
     @property
     def _named(self) -> dict[str, Sequence[str]]:
-        """The columns that each argument names."""
+        """The columns that each argument of the rule names."""
         return {
             "keys": self.keys,
             "sequence_by": self.sequence_by,
@@ -130,8 +131,9 @@ class ChangesOracle(Oracle):
         source, kind = given.source, given.source.schema.field(column).type
         if not any(getattr(pa.types, f"is_{one}")(kind) for one in ORDERED):
             raise BadInput(
-                f"{self.name}: {argument} has {column!r}, which is {kind} in {source.name} and gives events no order: "
-                f"name a column of whole numbers, decimals, times, dates or texts, or cast it in the Input's schema"
+                f"{self.name}: {argument} has {column!r}, which is {kind} in {source.name} and can't order "
+                "events: name a column of whole numbers, decimals, times, dates or texts, or cast it in the "
+                "Input's schema"
             )
         is_drawn = column in given.drawn_columns and column not in given.pools
         may_be_null = is_drawn and source.schema.field(column).nullable
@@ -139,22 +141,22 @@ class ChangesOracle(Oracle):
         if source.null_times if column == source.time else may_be_null:
             remedy = "leave null_times out" if column == source.time else f'declare it NOT NULL, "{column} … NOT NULL"'
             raise BadInput(
-                f"{self.name}: {argument} has {column!r}, which may be NULL in {source.name}, and an event without it "
-                f"has no place among the others: {remedy}"
+                f"{self.name}: {argument} has {column!r}, which may be NULL in {source.name}, and an event "
+                f"without a value in this column can't be ordered: {remedy}"
             )
 
     def _source(self, sources: Sequence[Source]) -> Source:
         names = [source.name for source in sources]
         if self.input is None and len(sources) > 1:
             raise BadInput(
-                f'{self.name} reads one input, and the job has {_listed(names)}: name it, input="{names[0]}"'
+                f'{self.name} reads one input, and the job has {_listed(names)}: name the input, input="{names[0]}"'
             )
         if self.input is not None and self.input not in names:
             raise BadInput(f"{self.name}: there is no input {self.input!r}: use {_listed(names)}")
         return next(source for source in sources if self.input in (None, source.name))
 
     def _deleted(self, source: Source, rows: Sequence[Row]) -> list[bool]:
-        """Return whether each row deletes, evaluated by DuckDB."""
+        """Return for each row whether it is a delete; DuckDB evaluates the condition."""
         if self.deletes is None:
             return [False] * len(rows)
         import duckdb
@@ -168,18 +170,19 @@ class ChangesOracle(Oracle):
                 kinds, answer = found.types, found.fetchall()
             except (duckdb.Error, UnicodeError) as error:
                 raise BadInput(
-                    f"{self.name}: DuckDB refuses the condition of deletes, {self.deletes!r}: {first_line(error)}; the "
-                    f"columns are {', '.join(source.schema.names)}: write one such as deletes=\"op = 'D'\""
+                    f"{self.name}: DuckDB refuses the condition of deletes, {self.deletes!r}: "
+                    f"{first_line(error)}; the columns are {', '.join(source.schema.names)}: write a condition "
+                    "such as deletes=\"op = 'D'\""
                 ) from None
         if [str(kind) for kind in kinds] != ["BOOLEAN"]:
             raise BadInput(
-                f"{self.name}: deletes is {self.deletes!r}, which is {' and '.join(map(str, kinds))} and no truth "
-                "value: write a condition, such as deletes=\"op = 'D'\""
+                f"{self.name}: deletes is {self.deletes!r}, which is {' and '.join(map(str, kinds))} and no "
+                "truth value: write a condition, such as deletes=\"op = 'D'\""
             )
         return [value is True for (value,) in answer]
 
     def _events(self, histories: Sequence[JobHistory], source: Source) -> Iterator[list[list[Event]]]:
-        """Yield the events of each history, by batches."""
+        """Yield the events of each history, batch by batch."""
         rows = [row for history in histories for name, row in history.arrivals if name == source.name]
         deleted = iter(self._deleted(source, rows))
         for history in histories:
@@ -192,8 +195,9 @@ class ChangesOracle(Oracle):
         for argument in ("sequence_by", "ties"):
             if missing := [column for column in self._named[argument] if row[column] is None]:
                 raise BadInput(
-                    f"{self.name}: {missing[0]!r} is NULL in the row {shown_row(row)} of {source.name}, and {argument} "
-                    "has it: an event without it has no place among the others; give it a value"
+                    f"{self.name}: {missing[0]!r} is NULL in the row {shown_row(row)} of {source.name}, but "
+                    f"{argument} uses this column: an event without a value in this column can't be ordered; "
+                    "give each event a value"
                 )
         columns = source.schema.names if self.columns is None else [*self.keys, *self.columns]
         part = {column: row[column] for column in dict.fromkeys(columns)}
@@ -202,7 +206,7 @@ class ChangesOracle(Oracle):
         return Event(key, sequence, order, kept)
 
     def unmet(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[str]:
-        """Return the goals of change events that none of the histories meets."""
+        """Return the coverage goals of change events that no history meets."""
         source = self._source(sources)
         # A database's log contains the changes of a row in order.
         goals = [AGAIN] if source.is_change_log else [AGAIN, OLDER, *([DELETED] if self.deletes is not None else ())]
@@ -212,10 +216,10 @@ class ChangesOracle(Oracle):
         return [goal for goal in goals if goal not in met]
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
-        """Return the final table, or in update and complete mode the table after each batch.
+        """Return the final table; in update and complete mode, return the table after each batch.
 
         Raises:
-            BadInput: An event has no sequence, or two different events have equal sequence and no `ties` decide.
+            BadInput: An event has no sequence, or two different events have equal sequence and no `ties` order them.
         """
         comparing: Comparing = "end" if run.mode == "append" else "cuts"
         found = []
@@ -246,7 +250,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _met(events: Sequence[Event]) -> Iterator[str]:
-    """Yield the effects of a history's events, in order of arrival."""
+    """Yield the coverage goals that the events of a history meet, in order of arrival."""
     before: dict[Any, list[Event]] = defaultdict(list)
     for event in events:
         earlier = before[event.key]
@@ -261,7 +265,7 @@ def _met(events: Sequence[Event]) -> Iterator[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Scd1Oracle(ChangesOracle):
-    """The newest version of each row that isn't deleted."""
+    """The oracle of a dimension of type 1: the newest version of each row that isn't deleted."""
 
     def rows(self, events: Sequence[Event]) -> list[Row]:
         return [event.value for event in current(events).values()]
@@ -269,14 +273,15 @@ class Scd1Oracle(ChangesOracle):
 
 @dataclass(frozen=True, kw_only=True)
 class Scd2Oracle(ChangesOracle):
-    """Every version of each row, with its interval.
+    """The oracle of a dimension of type 2: every version of each row, with the interval of its validity.
 
     Attributes:
         track: The columns whose change creates a new version.
-        start: The name of the column with the first sequence of a version.
+        start: The name of the column with the sequence at which a version starts.
         end: The name of the column with the sequence at which a version ends (exclusive).
-        current: The name of the column that is true for the current version; None: no such column.
-        open_end: The end of a current version.
+        current: The name of the column that is true in the current version of a row; None: the table has no such
+            column.
+        open_end: The value of the end column in a current version.
     """
 
     track: tuple[str, ...]
@@ -312,23 +317,25 @@ def scd1(
     ties: ColumnNames | None = None,
     input: str | None = None,
 ) -> Scd1Oracle:
-    """Expect the newest version of each row from change events: a slowly changing dimension of type 1.
+    """Expect the newest version of each row of change events: a slowly changing dimension of type 1.
 
-    Late events count too, and order of arrival, repeats and batches don't matter. An older event doesn't restore a
-    deleted key. The table is compared at the end; in update and complete mode after each batch.
+    Late events count too; the order of arrival, repeated events and batches don't change the table. An event that is
+    older than a delete doesn't restore the deleted row. The table is compared at the end; in update and complete mode,
+    it is compared after each batch.
 
     Args:
         keys: The columns of a row's key.
-        sequence_by: The column, or columns, that order the events of a key: the largest is the newest. Not NULL.
-        deletes: The condition on which an event deletes its row, such as "op = 'D'", evaluated by DuckDB. None: no
-            event deletes.
-        columns: The non-key columns that a row keeps. By default all columns that the job keeps.
-        ties: The columns that decide between events of equal sequence: the largest value wins. By default, events of
-            equal sequence are copies of one event in histories, and others are refused.
-        input: The input's name, if the job uses several.
+        sequence_by: The column or columns that order the events of a key; the event with the largest value is the
+            newest. Not NULL.
+        deletes: The condition that is true for events that delete their row, such as "op = 'D'", evaluated by DuckDB.
+            None: no event deletes a row.
+        columns: The non-key columns that the table keeps. By default, all columns that the job keeps.
+        ties: The columns that order events with equal sequence; the event with the largest value wins. By default,
+            drawn events with equal sequence are copies of one event, and different ones in examples are refused.
+        input: The input's name, if the job has several inputs.
 
     Raises:
-        BadInput: No column is named.
+        BadInput: `keys` or `sequence_by` names no column.
     """
     return Scd1Oracle(**_declared("scd1", keys, sequence_by, deletes, columns, ties, input))
 
@@ -348,28 +355,29 @@ def scd2(
     open_end: Any = None,
     input: str | None = None,
 ) -> Scd2Oracle:
-    """Expect every version of each row with its interval: a slowly changing dimension of type 2.
+    """Expect every version of each row with the interval of its validity: a slowly changing dimension of type 2.
 
     A version is valid from the sequence of its first event to the sequence of the next version, or of the delete that
     ends it. Intervals neither overlap nor leave gaps, except for deletes, and a key has at most one current version.
-    Late events count too: they divide an interval. Otherwise as `scd1`.
+    Late events count too: a late event divides an interval. In other respects, the rule works as `scd1`.
 
     Args:
         keys: The columns of a row's key.
-        sequence_by: The column that orders the events of a key, and bounds the intervals. Not NULL.
-        columns: The non-key columns of a version.
-        track: The columns whose change creates a new version; a change of other columns updates the version. By default
-            all.
-        deletes: The condition on which an event deletes its row, such as "op = 'D'".
-        ties: The columns that decide between events of equal sequence: the largest value wins.
-        start: The result's column with the start of a version.
-        end: The result's column with the version's end (exclusive).
-        current: The result's column that is true for the current version; None: no such column.
-        open_end: The end of a current version: NULL by default; some tables use a date far in the future.
-        input: The input's name, if the job uses several.
+        sequence_by: The column that orders the events of a key; its values bound the intervals. Not NULL.
+        columns: The non-key columns that a version keeps.
+        track: The columns whose change creates a new version; a change of other columns updates the version. By
+            default, all columns of a version.
+        deletes: The condition that is true for events that delete their row, such as "op = 'D'".
+        ties: The columns that order events with equal sequence; the event with the largest value wins.
+        start: The column of the result with the start of a version.
+        end: The column of the result with the end of a version (exclusive).
+        current: The column of the result that is true in the current version; None: the result has no such column.
+        open_end: The value of the end column in a current version: NULL by default; some tables use a date far in the
+            future.
+        input: The input's name, if the job has several inputs.
 
     Raises:
-        BadInput: No column is named, or a tracked column isn't among the columns.
+        BadInput: An argument names no column, or a tracked column isn't among the kept columns.
     """
     declared = _declared("scd2", keys, sequence_by, deletes, columns, ties, input)
     kept = declared["columns"]

@@ -1,4 +1,4 @@
-"""Compare a job's output with the expected output: unordered rows, batch by batch, or tables."""
+"""Compare a job's output with the expected output: rows without order, batch by batch, or tables."""
 
 from __future__ import annotations
 
@@ -23,36 +23,37 @@ STRENGTHS: Mapping[Comparing, str] = {
     "cuts": "the table after each batch",
     "end": "the table at the end",
 }
-"""The exactness of a comparison, in words."""
+"""What each kind of comparison compares, as text."""
 MOST_COMPARED = 20
-"""The largest number of rows of each side for which similar rows are searched."""
+"""The largest number of rows on each side among which a comparison searches for similar rows."""
 
 
 def in_words(comparing: Comparing, equality: Equality) -> str:
-    """Describe the compared part and its exactness in words."""
+    """Return a description of what is compared, and how exactly."""
     return f"{STRENGTHS[comparing]}; {equality}"
 
 
 def both_flat(
     expected: Sequence[Sequence[Row]], emitted: Sequence[Sequence[Row]]
 ) -> tuple[list[list[Row]], list[list[Row]]]:
-    """Return the batches of both sides with windows as `start` and `end`, unless both use the same window column."""
+    """Return both sides' batches with windows as columns `start` and `end`, unless both have the same window column."""
     came = [flat(rows) for rows in emitted]
     known = columns_of(came)
     return [flat(rows, known) for rows in expected], came
 
 
 def columns_of(batches: Iterable[Sequence[Row]]) -> list[str]:
-    """Return the columns of rows, without repetition, in order of appearance."""
+    """Return the columns of rows, each once, in order of appearance."""
     return list(dict.fromkeys(column for rows in batches for row in rows for column in row))
 
 
 def table_of(batches: Sequence[Sequence[Row]], mode: Mode, unique: Sequence[str] | None) -> list[list[Row]]:
-    """Return the table after each batch, from the batches' emitted rows.
+    """Return the table after each batch, from the rows that the batches emit.
 
     Args:
-        batches: The rows of each batch.
-        mode: `append`: all rows so far; `update`: the last row for each `unique` value; `complete`: the batch's rows.
+        batches: The emitted rows of each batch.
+        mode: `append`: all rows so far; `update`: the last row for each value of `unique`; `complete`: the rows of the
+            batch.
         unique: The columns that identify the rows of the table; None: no row replaces another row.
     """
     if mode == "complete":
@@ -77,14 +78,14 @@ def difference(
     unique: Sequence[str] | None,
     equality: Equality = TWELVE_DIGITS,
 ) -> Difference | None:
-    """Return the first difference between the emitted and the expected rows, or None; other columns aren't compared.
+    """Return the first difference between emitted and expected rows in the expected columns, or None.
 
     Args:
         expected: The expected outcome.
-        batches: The emitted rows of each batch; for a sink, a single list: the final table.
+        batches: The emitted rows of each batch; for a sink, one list with the final table.
         mode: The job's output mode.
         unique: The columns that identify the rows of the table; None: no row replaces another row.
-        equality: When two values count as equal.
+        equality: The rule by which two values count as equal.
     """
     wanted, came = both_flat(expected.rows, batches)
     columns = sorted(columns_of(wanted))
@@ -105,10 +106,10 @@ def difference(
 
 
 def is_alike(found: Difference, shrunk: Difference) -> bool:
-    """Return whether a smaller history may differ for the same reason as the history before shrinking.
+    """Return whether the difference on a smaller history may have the same cause as the difference before shrinking.
 
-    The reason may be the same if the same columns differ, or one side lacks rows in both. If a value differed, fewer
-    rows may leave one side without the row.
+    The cause may be the same if the same columns differ, or if one side lacks rows in both differences. If a value
+    differed before, one side may lack the row in the smaller history.
     """
     if not (found.expected and found.actual):
         return (bool(found.expected), bool(found.actual)) == (bool(shrunk.expected), bool(shrunk.actual))
@@ -129,16 +130,16 @@ def _only(columns: Sequence[str], row: Row) -> Row:
 def unmatched(
     expected: Sequence[Row], actual: Sequence[Row], columns: Sequence[str], equality: Equality
 ) -> tuple[list[int], list[int]]:
-    """Return the indices of the rows on only one side, compared in the given columns, or by default in all."""
+    """Return the indexes of rows that only one side has, by the given columns, or by all columns."""
     compared = columns or sorted(columns_of([expected, actual]))
     bags = ([[row.get(column) for column in compared] for row in rows] for rows in (expected, actual))
     return equality.unmatched(*bags)
 
 
 def with_columns(expected: Sequence[Expected], columns: Sequence[str]) -> tuple[list[Expected], list[str]]:
-    """Reduce the expected rows to the columns of a job's result; return the rows, and the omitted columns.
+    """Reduce the expected rows to the columns of a job's result; return the reduced rows and the omitted columns.
 
-    If the result contains none of the columns, the expected rows stay as they are.
+    If the result contains none of the expected columns, return the expected rows unchanged.
     """
     as_flat = [replace(one, rows=[flat(rows, columns) for rows in one.rows]) for one in expected]
     names = columns_of(rows for one in as_flat for rows in one.rows)
@@ -151,11 +152,11 @@ def with_columns(expected: Sequence[Expected], columns: Sequence[str]) -> tuple[
 
 
 def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: str) -> list[str]:
-    """Return the result's columns that aren't expected.
+    """Return the columns of the result that no expected row has.
 
     Args:
         expected: The expected outcomes of all histories.
-        columns: The columns of the job's result, with its window as start and end.
+        columns: The columns of the job's result, with a window as columns start and end.
         where: The job's name in messages.
 
     Raises:
@@ -177,7 +178,9 @@ def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: s
 
 
 def _as_result(columns: Sequence[str], wanted: Sequence[str], missing: Sequence[str]) -> str:
-    """Return an example of a rule's `result=` for a job's columns; an unexpected column stands for a missing column."""
+    """Return an example of a rule's `result=` for a job's columns, where an unexpected column replaces a missing
+    column.
+    """
     same, others = ([column for column in columns if (column in wanted) is side] for side in (True, False))
     if not others:
         return json.dumps(same, ensure_ascii=False)
@@ -187,7 +190,7 @@ def _as_result(columns: Sequence[str], wanted: Sequence[str], missing: Sequence[
 def in_their_form(
     expected: Sequence[Expected], emitted: Sequence[Sequence[Sequence[Row]]], sources: Sequence[Source]
 ) -> list[Expected]:
-    """Return the expected outcomes with event times in their source's form, if the job emits that form.
+    """Return expected outcomes with event times in the form of the source, if the job emits this form.
 
     Args:
         expected: The expected outcome of each history, with timestamps.
@@ -220,11 +223,11 @@ def in_their_form(
 
 
 Kinds: TypeAlias = dict[str, dict[Any, Any]]
-"""The kinds of each column's non-null values, each with an example."""
+"""The types of each column's non-null values, each with an example."""
 
 
 def note_kinds(kinds: Kinds, batches: Iterable[Sequence[Row]]) -> None:
-    """Add the kinds of the values of rows."""
+    """Record the types of the values in rows."""
     for rows in batches:
         for row in flat(rows):
             for column, value in row.items():
@@ -234,16 +237,16 @@ def note_kinds(kinds: Kinds, batches: Iterable[Sequence[Row]]) -> None:
 
 
 def check_kinds(wanted: Kinds, came: Kinds, where: str) -> None:
-    """Check that the rows from a sink have the expected types, because some stores support few types.
+    """Check that the rows read from a sink have the expected types, because some stores support few types.
 
     Args:
-        wanted: The kinds of expected values of all histories so far.
-        came: The kinds of actual values.
+        wanted: The types of all expected values so far.
+        came: The types of the values read from the sink.
         where: The job's name in messages.
 
     Raises:
-        BadInput: All values of a column are text but no text is expected, or all are numbers but times or truth values
-            are expected.
+        BadInput: All values of a column are text but no expected value is; or all are numbers, but times or truth
+            values are expected.
     """
     for column in sorted(wanted.keys() & came.keys()):
         if len(came[column]) > 1 or len(wanted[column]) > 1:
@@ -251,6 +254,7 @@ def check_kinds(wanted: Kinds, came: Kinds, where: str) -> None:
         ((kind, value),), ((kind_wanted, value_wanted),) = came[column].items(), wanted[column].items()
         if (kind == "str" and kind_wanted != "str") or (kind == "number" and kind_wanted in ("date", "time", "truth")):
             raise BadInput(
-                f"{where}: in the column {column!r} the sink has {cell(value)}, where {cell(value_wanted)} is "
-                f'expected, of another type: say which with schema="{column} …", let read return it, or expect text'
+                f"{where}: in the column {column!r} the sink has {cell(value)}, but the expected value "
+                f'{cell(value_wanted)} has another type: declare the type with schema="{column} …", let read '
+                "return it, or expect text"
             )

@@ -1,4 +1,4 @@
-"""The judge of a job: it runs the job over histories, and compares the job's output with the oracle's."""
+"""The judge of a job: runs the job on histories, and compares the job's output with the oracle's output."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from .oracle import Oracle
 
 
 class Judgement(NamedTuple):
-    """The judge's comparison on a history.
+    """The comparison of a job with an oracle on one history.
 
     Attributes:
-        expected: The oracle's expected rows.
-        emitted: The job's emitted rows.
-        difference: The first difference; None: the rows agree.
-        output: The output of the history's query.
+        expected: The rows that the oracle expects.
+        emitted: The rows that the job emits.
+        difference: The first difference between the rows; None: the rows are equal.
+        output: The output of the query that ran the history.
     """
 
     expected: Expected
@@ -74,29 +74,29 @@ class Judgement(NamedTuple):
 
     @property
     def expects_rows(self) -> bool:
-        """Whether at least one row is expected."""
+        """Whether the oracle expects at least one row."""
         return any(len(rows) > 0 for rows in self.expected.rows)
 
 
 @dataclass
 class Met:
-    """The coverage and the facts that the queries of a check have shown so far.
+    """The met coverage goals and the facts that a check's queries have shown so far.
 
     Attributes:
-        covered: The met coverage goals of the variation.
-        crashed: The moments of planned crashes.
+        covered: The coverage goals of the variation that are met.
+        crashed: The points in batches at which queries crashed as planned.
         stateful: Whether a query uses state.
-        columns: The columns of the result, with the window as start and end; a sink's columns are known after a run.
-        extra: The result's columns that the oracle doesn't expect.
-        left_out: The expected columns that the result lacks.
-        comparing: The compared part.
-        wanted: For a sink, the kinds of expected values.
-        came: For a sink, the kinds of actual values.
-        alike: A message about two indistinguishable rows of a batch; None: no such rows.
-        nondeterministic: The columns that have other values in another run, as plans and runs show; they aren't
-            compared.
+        columns: The columns of the result, with a window as columns start and end; a sink's columns are known only
+            after a run.
+        extra: The columns of the result that the oracle doesn't return.
+        left_out: The columns of the oracle that the result lacks.
+        comparing: What was compared: rows by batch, or tables.
+        wanted: The types of expected values, if the job has a sink.
+        came: The types of the values read from a sink.
+        alike: A message about two rows of a batch that `unique` doesn't distinguish; None: there are no such rows.
+        nondeterministic: The columns whose values vary between runs, according to plans and runs; they aren't compared.
         plan: The last query's plan.
-        settings: The session settings that the job makes.
+        settings: The session settings that the job changes.
         triggers: The triggers of a sink that the check replaces.
         divergences: The names of the known divergences of Spark's optimizer in a sink's query plan.
         fault: The outcome of the fault in the first query with it; None: no query has run.
@@ -122,16 +122,16 @@ class Met:
 
 @dataclass
 class Judge:
-    """Compares a job with an oracle.
+    """Compares a job's output with an oracle's output.
 
     Attributes:
         witness: Runs the job.
         oracle: Returns the expected outcomes.
-        declared: The job's declaration.
-        unique: The columns that identify the rows of an updated table, if given.
-        equality: When two values count as equal.
-        without: The columns that the user excludes from the comparison.
-        met: The coverage and the facts that the queries have shown so far.
+        declared: The facts that the job's declaration shows.
+        unique: The columns that identify the rows of an updated table, if the user names them.
+        equality: The rule by which two values count as equal.
+        without: The columns that the user leaves out of the comparison.
+        met: The met coverage goals and the facts that queries have shown so far.
     """
 
     witness: RowsWitness
@@ -154,7 +154,7 @@ class Judge:
 
     @property
     def is_sink(self) -> bool:
-        """Whether the job writes its result itself, so that only the final result is known."""
+        """Whether the job is a sink, whose output is known only at the end."""
         return isinstance(self.witness.runner.job, Sink)
 
     @property
@@ -169,7 +169,7 @@ class Judge:
         if self.unique is None and grouping is None:
             return None
         named = grouping.columns if self.unique is None and grouping is not None else self.unique or ()
-        # In the compared columns, a window is its two fields.
+        # The comparison replaces a window by its two fields.
         return [part for column in named for part in ((column,) if column in self.met.columns else ("start", "end"))]
 
     @property
@@ -179,12 +179,12 @@ class Judge:
 
     @property
     def computed_keys(self) -> list[str]:
-        """The key columns in computations of the job's query, from its plan."""
+        """The key columns with which the job's plan computes."""
         return self._keys_among(self.declared.plan.computed | self.met.plan.computed)
 
     @property
     def keys_in_functions(self) -> list[str]:
-        """The key columns passed to the job's Python functions, which may compute with them."""
+        """The key columns that the job passes to Python functions, which may compute with them."""
         return self._keys_among(self.declared.plan.in_functions | self.met.plan.in_functions)
 
     def _keys_among(self, names: Collection[str]) -> list[str]:
@@ -192,20 +192,20 @@ class Judge:
         return [column for column in keys if column.lower() in names]
 
     def each_alone(self) -> Judge:
-        """Return the judge that runs each history in its own query."""
+        """Return a judge that runs each history in its own query."""
         return replace(self, witness=replace(self.witness, alone=True))
 
     def with_tables(self, keyed: Mapping[str, str]) -> Judge:
-        """Return the judge of the same job with separate table rows for each key; as `RowsWitness.keyed`."""
+        """Return a judge of the same job, with separate table rows for each key; as `RowsWitness.keyed`."""
         return replace(self, witness=replace(self.witness, keyed=keyed))
 
     def compare(self, histories: Sequence[JobHistory], variation: Variation) -> list[Judgement]:
-        """Run the job over histories, in a shared query where possible, and compare.
+        """Run the job on histories, in a shared query where possible, and compare the outputs.
 
         Raises:
-            UnreadableKey: A row of a shared query's result can't be assigned to a history.
-            BadInput: The emitted rows can't be compared with the expected rows; the message names the remedy.
-            StreamproofError: A query failed, or exceeded its time limit.
+            UnreadableKey: A row of a shared query's result belongs to no known history.
+            BadInput: The emitted rows can't be compared with the expected rows; the message says what to do.
+            StreamproofError: A query fails or exceeds its time limit.
         """
         if not histories:
             return []
@@ -214,11 +214,11 @@ class Judge:
     def emitted(
         self, histories: Sequence[JobHistory], variation: Variation
     ) -> tuple[list[EmittedBatches], list[QueryOutput]]:
-        """Run the job over histories; return each history's emitted rows, and the outputs of the queries.
+        """Run the job on histories; return each history's emitted rows, and the outputs of the queries.
 
         Raises:
-            UnreadableKey: A row of a shared query's result can't be assigned to a history.
-            StreamproofError: A query failed, or exceeded its time limit.
+            UnreadableKey: A row of a shared query's result belongs to no known history.
+            StreamproofError: A query fails or exceeds its time limit.
         """
         return self.witness.evaluate([self._varied(history, variation) for history in histories], variation.run)
 
@@ -229,18 +229,18 @@ class Judge:
         outputs: Sequence[QueryOutput],
         variation: Variation,
     ) -> list[Judgement]:
-        """Compare the emitted rows of histories with the expected outcomes.
+        """Compare the emitted rows of histories with the oracle's outcomes.
 
         Args:
             histories: The histories.
-            emitted: The job's emitted rows of each history.
-            outputs: The outputs of the queries: a single shared query, or a query for each history.
+            emitted: The rows that the job emits for each history.
+            outputs: The outputs of the queries: of one shared query, or of one query for each history.
             variation: The run options.
 
         Raises:
-            BadInput: The emitted rows can't be compared with the expected rows; the message names the remedy.
+            BadInput: The emitted rows can't be compared with the expected rows; the message says what to do.
         """
-        if not self.met.columns:  # a sink's columns are known from its first rows
+        if not self.met.columns:  # the first rows of a sink show its columns
             self.refuse_without({name: None for batches in emitted for rows in batches for row in rows for name in row})
             self.met.columns = columns_of(flat(rows) for batches in emitted for rows in batches)
         for output in outputs:
@@ -268,14 +268,14 @@ class Judge:
         return debezium.keep_order(history, varied, self.witness.sources)
 
     def compare_alone(self, history: JobHistory, variation: Variation) -> Judgement:
-        """Run the job over a history in its own query, unless the result is cached, and compare."""
+        """Run the job on a history in its own query, unless the result is cached, and compare the outputs."""
         text = repr((history.played, variation.saved))
         if text not in self._alone:
             (self._alone[text],) = self.compare([history], variation)
         return self._alone[text]
 
     def expected(self, histories: Sequence[JobHistory], variation: Variation) -> list[Expected]:
-        """Compute the expected outcome of each history."""
+        """Return the expected outcome of each history."""
         expected = [
             Expected("end", table_of(each.rows, variation.run.mode, self.unique_columns)[-1:]) if each.at_end else each
             for each in self.of_oracle(histories, variation)
@@ -284,33 +284,33 @@ class Judge:
             expected, left_out = with_columns(expected, self.met.columns)
             if lacking := [name for name in self.oracle.required(self.witness.sources) if name in left_out]:
                 raise BadInput(
-                    f"{self.oracle.name} expects the columns {', '.join(lacking)}, and the result of {self.name} has "
-                    f"{', '.join(self.met.columns)}: rename the job's columns, as by .withColumnRenamed("
-                    f'"total", "{lacking[-1]}")'
+                    f"{self.oracle.name} returns the columns {', '.join(lacking)}, and the result of {self.name} "
+                    f"has {', '.join(self.met.columns)}: rename the job's columns, for example with "
+                    f'.withColumnRenamed("total", "{lacking[-1]}")'
                 )
             self.met.left_out = list(dict.fromkeys([*self.met.left_out, *left_out]))
         return expected
 
     def of_oracle(self, histories: Sequence[JobHistory], variation: Variation) -> list[Expected]:
-        """Return the oracle's expected outcome of each history."""
+        """Return the oracle's outcome of each history."""
         return self.oracle.expected(histories, self.witness.sources, variation.run)
 
     def beside(self, history: JobHistory, expected: Expected, variation: Variation) -> Judgement:
-        """Run the job over a history in its own query, and compare with the expected rows of a shared query."""
+        """Run the job on a history in its own query, and compare with the expected rows in the shared query."""
         ((emitted,), (output,)) = self.witness.evaluate([self._varied(history, variation)], variation.run)
         return self._compared(expected, emitted, output, variation)
 
     def without_others(
         self, histories: Sequence[JobHistory], number: int, expected: Expected, variation: Variation
     ) -> Judgement:
-        """Run the job over a history with the keys and tables of its shared query, but without the other histories.
+        """Run the job on a history with its keys and tables of the shared query, but without the other histories.
 
-        A job may treat some keys differently, so a history with other keys may have another correct result.
+        A job may treat some keys differently, so a history with other keys may have a different correct result.
 
         Args:
-            histories: The histories that share a query.
-            number: The index of the history.
-            expected: The history's expected rows in the shared query.
+            histories: The histories of the shared query.
+            number: The index of the history to run.
+            expected: The rows that the oracle expects of the history in the shared query.
             variation: The run options of the job's query.
         """
         silent = [history if index == number else history.silent for index, history in enumerate(histories)]
@@ -344,32 +344,32 @@ class Judge:
         return [{name: row[name] for name in row if name not in left_out} for row in rows]
 
     def refuse_without(self, names: Collection[str]) -> None:
-        """Refuse excluded columns that the result lacks, as far as its columns are known.
+        """Refuse names of columns to leave out that the result lacks, if the result's columns are known.
 
         Raises:
-            BadInput: An excluded column is missing, or no column remains.
+            BadInput: The result lacks a column to leave out, or no column remains.
         """
         unknown = sorted(self.without - {*names}) if names else []
         if unknown or (names and not {*names} - self.without):
-            why = f"has {unknown[0]!r}, which is none of the" if unknown else "leaves out all"
+            why = f"has {unknown[0]!r}, which is not one of the" if unknown else "leaves out all"
             raise BadInput(
-                f"without {why} columns of {self.name}, {', '.join(names)}: name columns that aren't to be compared"
+                f"without {why} columns of {self.name}, {', '.join(names)}: name columns to leave out of the comparison"
             )
 
     def leave_out(self, columns: Collection[str]) -> None:
-        """Exclude columns from the comparison because their values vary between runs."""
+        """Leave columns out of the comparison, because their values vary between runs."""
         self.met.nondeterministic |= {*columns}
         self._alone.clear()
 
     def other_in_each_run(self, history: JobHistory, variation: Variation) -> frozenset[str] | None:
-        """Run a history twice with equal options, and return the columns whose values vary.
+        """Run a history twice with equal options, and return the columns whose values vary between the runs.
 
         Args:
             history: The history.
             variation: The run options of the job's query.
 
-        Returns:
-            The columns without which the runs agree, empty if the runs agree; None: the runs differ in another way.
+        Returns: The columns that differ between otherwise equal runs; empty if the runs are equal; None: the runs
+            differ in other ways.
         """
         run = getattr(self.oracle, "run", None) or variation.run
         runs = [self.witness.evaluate([history], run)[0][0] for _ in range(2)]
@@ -388,18 +388,18 @@ class Judge:
         return found - {*(self.unique_columns or ())}
 
     def difference(self, expected: Expected, emitted: EmittedBatches, variation: Variation) -> Difference | None:
-        """Return the first difference between the emitted and the expected rows; None: the rows agree."""
+        """Return the first difference between the emitted and the expected rows; None: the rows are equal."""
         mode: Mode = "complete" if self.is_sink else variation.run.mode
         return difference(self.as_written(expected), emitted, mode, self.unique_columns, self.equality)
 
     def as_written(self, expected: Expected) -> Expected:
-        """Return the expected outcome in the compared form: for a sink, the union of all batches' rows."""
+        """Return the expected outcome as it is compared: for a sink, the rows of all batches together."""
         if not self.is_sink or expected.comparing != "batches":
             return expected
         return Expected("end", [[row for rows in expected.rows for row in rows]])
 
     def _note(self, output: QueryOutput, variation: Variation) -> None:
-        """Record the goals and facts that a query of the job has shown."""
+        """Record the coverage goals and the facts that a query of the job has shown."""
         self.met.crashed |= {crash.moment for crash, _ in output.crashed}
         self.met.stateful |= output.stateful
         self.met.covered |= output.covered
@@ -409,29 +409,29 @@ class Judge:
         self.met.divergences = output.divergences or self.met.divergences
         self.met.fault = self.met.fault or output.fault
         self._note_nondeterministic(output, variation)
-        # Row by row, a function may emit several rows of a key; another invariant checks whether one call gets them.
+        # Row by row, a function may emit several rows of a key; another invariant checks one call for all rows.
         if variation.run.mode == "update" and not (self.is_sink or variation.run.row_by_row or self.met.alike):
             self.met.alike = next(self._rows_alike(output), None)
 
     def _note_nondeterministic(self, output: QueryOutput, variation: Variation) -> None:
         """Record the columns whose values vary between runs."""
         for plan in (self.declared.plan, output.plan):
-            # If batches run at the times of the history's clock, the time is the same in each run.
+            # If batches run at the times of the history's clock, a time of the clock is the same in each run.
             found = plan.nondeterministic | (frozenset() if variation.run.processing_time else plan.of_clock)
             found |= plan.of_places if variation.law else frozenset()
             self.met.nondeterministic |= found - {*(self.unique_columns or ())}
 
     def _rows_alike(self, output: QueryOutput) -> Iterator[str]:
-        """Yield a message about two rows of a micro-batch with equal `unique_columns`, with the remedy."""
+        """Yield a message, with advice, about two rows of a micro-batch that have equal `unique_columns`."""
         unique, grouping = self.unique_columns, self.declared.grouping
         if unique is None:
             return
         remedy = (
-            "name the columns of the result that tell the rows of its table apart, unique=[…] with some of "
+            "name the columns of the result that identify a row of its table, unique=[…] with some of "
             f"{', '.join(self.met.columns)}"
         )
         if self.unique is None and grouping is not None and grouping.by and not unique:
-            yield f"{self.name} groups by {', '.join(grouping.by)}, and selects nothing of it: {remedy}"
+            yield f"{self.name} groups by {', '.join(grouping.by)}, but its result has none of these columns: {remedy}"
         given = "unique=" if self.unique is not None else "the columns of its grouping"
         space = None if self.witness.alone else key_space(self.witness.sources)
         for part in output.parts:
@@ -441,7 +441,7 @@ class Judge:
                 if key in seen:
                     both = [shown_row(each if space is None else space.plain(each)) for each in (seen[key], row)]
                     yield (
-                        f"{self.name} emits two rows in one batch that {given}, {', '.join(unique) or 'none'}, can't "
-                        f"tell apart, {both[0]} and {both[1]}: {remedy}"
+                        f"{self.name} emits two rows in one batch with equal values in {given} "
+                        f"({', '.join(unique) or 'none'}), {both[0]} and {both[1]}: {remedy}"
                     )
                 seen[key] = row

@@ -1,4 +1,4 @@
-"""The contract of an oracle, which returns a job's expected output for each history."""
+"""The base class of oracles; an oracle returns a job's expected output for each history."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from ...witnesses.run_options import Mode, RunOptions
 
 
 class Oracle(ABC):
-    """Returns a job's expected output. A new oracle defines `name` and `expected`; the other members have defaults.
+    """An oracle, which returns a job's expected output. A new oracle defines `name` and `expected`; the other
+    attributes and methods have defaults.
 
     Attributes:
-        takes_late: Whether the oracle handles late rows; if not, histories contain none.
-        distances_us: The durations that the oracle depends on (µs): gaps, sizes, delays.
-        edges_us: The steps and offsets of the watermark's edges (µs).
-        allows_fewer_columns: Whether a job's result may lack some of the expected columns.
-        follows_clock: Whether the oracle depends on the clock of the inputs' event times.
-        derived_clock: The watermark column that its jobs derive from the event time.
-        runs_job: Whether the oracle runs a job, and so can't expect values that vary between runs.
+        takes_late: Whether the oracle handles late rows; if not, the check draws no late rows.
+        distances_us: The durations on which the expected output depends (µs): gaps, sizes, delays.
+        edges_us: The step and the offset of the times at which the watermark changes the output (µs).
+        allows_fewer_columns: Whether a job's result may lack some columns that the oracle returns.
+        follows_clock: Whether the expected output depends on the clock of the inputs' event times.
+        derived_clock: The watermark column that the job must derive from the event time.
+        runs_job: Whether the oracle runs a job, so that it can't expect values that vary between runs.
     """
 
     takes_late: bool = False
@@ -33,7 +34,7 @@ class Oracle(ABC):
     derived_clock: str = ""
     runs_job: bool = False
 
-    if TYPE_CHECKING:  # at runtime, a property would conflict with a dataclass's field of this name
+    if TYPE_CHECKING:  # at runtime, a property would hide a dataclass field with this name
 
         @property
         def name(self) -> str:
@@ -41,37 +42,40 @@ class Oracle(ABC):
 
     @property
     def watermark_delays_us(self) -> Mapping[str, int] | None:
-        """The delays of the expected watermarks (µs), by input; None: no watermarks are expected."""
+        """The delays of the expected watermarks (µs), by input; None: the oracle expects no watermarks."""
         return None
 
     @property
     def unchecked(self) -> Sequence[str]:
-        """The parts that its histories leave out, each with the way to check it."""
+        """What the oracle's histories leave out, each with a way to check it."""
         return ()
 
     @property
     def written(self) -> Sequence[Any]:
-        """The user's functions, classes and statements in the oracle; their constants are drawn too."""
+        """The user's functions, classes and statements in the oracle; the check draws values around their constants."""
         return ()
 
     def required(self, sources: Sequence[Source]) -> Collection[str]:
-        """Return the expected columns that a job's result must contain, though it may lack other columns."""
+        """Return the columns that a job's result must contain, even if it may lack other columns."""
         return ()
 
     def closes(self, mode: Mode) -> bool:
-        """Return whether the end of a history must close everything: then the watermark moves far beyond it."""
+        """Return whether a history must end with a watermark far ahead, which closes all windows and groups."""
         return mode == "append"
 
     def identity(self, source: Source) -> Sequence[str]:
-        """Return the columns in which two rows of an input agree only as copies of one event; none: all may differ."""
+        """Return the columns that are equal only in copies of one event; return nothing if any rows may be equal in
+        them.
+        """
         return ()
 
     def beside(self, witness: RowsWitness) -> Oracle:
-        """Return the oracle for the checked job, whose witness the oracle may need."""
+        """Return the oracle for the checked job, whose witness the oracle may use."""
         return self
 
     def refuses(self, plan: Plan, run: RunOptions) -> str | None:
-        """Return the reason why the oracle can't check a job, before any history is drawn; None: it can.
+        """Return the reason why the oracle can't check a job, before the check draws histories; None: the oracle can
+        check the job.
 
         Args:
             plan: The job's analyzed plan; empty for a sink.
@@ -80,12 +84,12 @@ class Oracle(ABC):
         return None
 
     def unmet(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[str]:
-        """Return the oracle's own coverage goals that histories don't meet; as `expected`."""
+        """Return the oracle's own coverage goals that no history meets; arguments as for `expected`."""
         return []
 
     @abstractmethod
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
-        """Compute the expected outcome of each history.
+        """Return the expected outcome of each history.
 
         Args:
             histories: The histories.
@@ -93,5 +97,5 @@ class Oracle(ABC):
             run: The run options of the job.
 
         Raises:
-            BadInput: The oracle can't compute an expectation for a history; the message names the remedy.
+            BadInput: The oracle has no expected outcome for a history; the message says what to do.
         """

@@ -1,4 +1,4 @@
-"""The oracles apart from the rules of Spark's operators: a function, a class, SQL, a batch, another job."""
+"""All oracles except the rules of Spark's operators: a function, a class, SQL, a batch query, another job."""
 
 from __future__ import annotations
 
@@ -35,13 +35,17 @@ if TYPE_CHECKING:
 
 
 WITH_ROWS = ("SELECT", "MULTI", "CALL")
-"""The kinds of statements that return rows; `MULTI` is a PIVOT."""
+"""The types of SQL statements that return rows; `MULTI` is the type of a PIVOT."""
 FORGETS = "DeduplicateWithinWatermark"
-"""An operator that emits a duplicate after the watermark has passed the first row, which depends on the batches."""
+"""The operator that accepts a duplicate after the watermark has passed the first row; then batches change the
+result.
+"""
 
 
 def clock_of(history: JobHistory, batch: int, sources: Sequence[Source]) -> datetime | None:
-    """Return the largest event time by the end of a batch; None: before the first event time."""
+    """Return the largest event time in the first batches, up to a given batch; None: no batch so far has an event
+    time.
+    """
     if history.clock:
         return from_microseconds(history.clock[batch])
     time = {source.name: source.time for source in sources}
@@ -50,7 +54,7 @@ def clock_of(history: JobHistory, batch: int, sources: Sequence[Source]) -> date
 
 
 def by_input(history: JobHistory, batches: int, sources: Sequence[Source]) -> list[list[dict[str, Any]]]:
-    """Return the rows of the first batches, for each input, in order of arrival."""
+    """Return the rows of the first batches for each input, in order of arrival."""
     arrived = [arrival for rows in history.batches[:batches] for arrival in rows]
     return [[dict(row) for name, row in arrived if name == source.name] for source in sources]
 
@@ -66,8 +70,8 @@ def _raising(function: Any, history: JobHistory, run: RunOptions) -> Iterator[No
             raise
         except Overdue as overdue:
             raise StreamproofError(
-                f"the expected rows can't be computed: {location(function)} didn't return within {run.seconds:g} s"
-                f"{overdue}, for the rows {rows}: find out what it waits for, or allow more with seconds="
+                f"the expected rows can't be computed: {location(function)} didn't return within {run.seconds:g} "
+                f"s{overdue}, for the rows {rows}: find out why it waits, or allow more time with seconds="
             ) from None
         except Exception as error:
             raise BadInput(
@@ -78,11 +82,11 @@ def _raising(function: Any, history: JobHistory, run: RunOptions) -> Iterator[No
 
 @dataclass(frozen=True)
 class FunctionOracle(Oracle):
-    """The expectation of a Python function, from input rows to expected rows.
+    """The oracle of a Python function from input rows to expected rows.
 
-    The function gets a list of rows for each input and, with a further parameter, the clock: the largest event time so
-    far. With a clock, it returns the rows emitted so far, after each batch; without a clock, the rows emitted by the
-    end, when everything is closed.
+    The function receives a list of rows for each input and, if it has one more parameter, the clock: the largest event
+    time so far. With a clock, the function returns, after each batch, the rows emitted so far. Without a clock, it
+    returns the rows emitted by the end, when all windows are closed.
 
     Attributes:
         function: The function.
@@ -126,7 +130,7 @@ class FunctionOracle(Oracle):
 
 @dataclass(frozen=True)
 class ModelOracle(Oracle):
-    """The expectation of a class, whose objects process rows one at a time.
+    """The oracle of a class whose objects process rows one at a time.
 
     `arrive(row)`, or `arrive(input, row)`, returns the emitted rows, or None. `advance(clock)` is called after each
     batch with the largest event time so far, and returns rows too. Each history gets a new object.
@@ -150,7 +154,7 @@ class ModelOracle(Oracle):
         return False  # the function accepts the clock
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
-        """Run the model: return its rows in each batch, or the table after each batch if the job updates a table."""
+        """Run the model; return the rows of each batch, or the table after each batch if the job updates a table."""
         return [self._of(history, sources, run) for history in histories]
 
     def _of(self, history: JobHistory, sources: Sequence[Source], run: RunOptions) -> Expected:
@@ -172,10 +176,10 @@ class ModelOracle(Oracle):
 
 @dataclass(frozen=True)
 class SqlOracle(Oracle):
-    """The expectation of a SQL statement, which DuckDB runs on the inputs, each as a table with the input's name.
+    """The oracle of a SQL statement, which DuckDB runs with each input as a table of the input's name.
 
-    Timestamps have the type TIMESTAMP, in UTC. In append mode, the statement returns the rows emitted by the end, when
-    everything is closed; in other modes, the rows of the table after each batch.
+    Timestamps have the type TIMESTAMP and are in UTC. In append mode, the statement returns the rows emitted by the
+    end, when all windows are closed; in other modes, the table after each batch.
 
     Attributes:
         statement: The statement.
@@ -221,19 +225,19 @@ class SqlOracle(Oracle):
             kinds = [one.type.name for one in connection.extract_statements(self.statement)]
             if not kinds or kinds[-1] not in WITH_ROWS:
                 ends = f"ends in {kinds[-1]}, which" if kinds else "is empty, and"
-                raise BadInput(f"the SQL statement {ends} has no rows: end it with a SELECT")
+                raise BadInput(f"the SQL statement {ends} returns no rows: end it with a SELECT")
             return rows_of(connection.sql(self.statement).to_arrow_table(), self.name)
         except (duckdb.Error, UnicodeError) as error:
             said = " ".join(str(error).split())
             words = self._unquoted(connection, sources) if isinstance(error, duckdb.ParserException) else []
-            remedy = f"; columns named as words of SQL need quotes: {', '.join(words)}" if words else ""
+            remedy = f"; columns whose names are SQL keywords need quotes: {', '.join(words)}" if words else ""
             raise BadInput(
                 f"DuckDB refuses the SQL statement: {said}; its tables are "
                 f"{', '.join([*(source.name for source in sources), *self.static])}{remedy}"
             ) from None
 
     def _unquoted(self, connection: duckdb.DuckDBPyConnection, sources: Sequence[Source]) -> list[str]:
-        """Return the columns that are SQL keywords and unquoted in the statement, in quotes."""
+        """Return, in quotes, the columns that are SQL keywords and have no quotes in the statement."""
         tables = [*(source.schema for source in sources), *(table.schema for table in self.static.values())]
         own = re.findall(r"(?i)\bas\s+(\w+)", self.statement)
         names = dict.fromkeys(name.lower() for name in [*chain.from_iterable(table.names for table in tables), *own])
@@ -247,7 +251,7 @@ class SqlOracle(Oracle):
 
 
 def in_utc(table: pa.Table) -> pa.Table:
-    """Return a table with timestamps in UTC without zone, because DuckDB supports zones only with an extension."""
+    """Return a table with timestamps in UTC without a zone, because DuckDB supports zones only with an extension."""
     schema = pa.schema(
         [
             (column.name, pa.timestamp(column.type.unit) if pa.types.is_timestamp(column.type) else column.type)
@@ -262,7 +266,7 @@ class OracleOfJob(Oracle):
     """An oracle that runs a job itself.
 
     Attributes:
-        witness: The witness that runs the checked job; None: not yet known.
+        witness: The witness that runs the checked job; None: the witness isn't known yet.
     """
 
     witness: RowsWitness | None = field(default=None, kw_only=True)
@@ -273,17 +277,18 @@ class OracleOfJob(Oracle):
         return replace(self, witness=witness)
 
     def of(self, job: JobOrSink | None) -> RowsWitness:
-        """Return the witness of a job; None stands for the checked job."""
+        """Return the witness that runs a job; None: the checked job."""
         assert self.witness is not None
         return self.witness if job is None else self.witness.of(job)
 
 
 @dataclass(frozen=True)
 class BatchOracle(OracleOfJob):
-    """The same job over the same rows as a batch: Spark promises equal results of a streaming query.
+    """The oracle of the same job over the same rows as a batch query: Spark promises that a streaming query has the
+    same result.
 
     Attributes:
-        job: Another job to run as a batch; None: the checked job.
+        job: Another job to run as a batch query; None: the checked job.
     """
 
     job: JobOrSink | None = None
@@ -299,9 +304,11 @@ class BatchOracle(OracleOfJob):
     def refuses(self, plan: Plan, run: RunOptions) -> str | None:
         """Refuse a job that calls `dropDuplicatesWithinWatermark`, or depends on processing time."""
         if run.processing_time:
-            return "a batch has no timeouts of processing time: expect a class, whose advance(clock) gets the time"
+            return (
+                "a batch query has no processing-time timeouts: expect a class, whose advance(clock) receives the time"
+            )
         forgets, witness = FORGETS in plan.operators, self.of(self.job)
-        if self.job is not None:  # it may not stream: only a batch shows its plan, or fails without rows
+        if self.job is not None:  # this query may not stream: only a batch query shows its plan, or fails without rows
             try:
                 witness.as_batch([JobHistory(((),))], run)
                 forgets = False
@@ -310,8 +317,8 @@ class BatchOracle(OracleOfJob):
         if not forgets:
             return None
         return (
-            f"{witness.name} calls dropDuplicatesWithinWatermark, which Spark refuses in a batch: expect the rule "
-            'drop_duplicates([…], delay="…", within_watermark=True), or give as_batch another job'
+            f"{witness.name} calls dropDuplicatesWithinWatermark, which Spark refuses in a batch query: expect "
+            'the rule drop_duplicates([…], delay="…", within_watermark=True), or give as_batch another job'
         )
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
@@ -320,15 +327,16 @@ class BatchOracle(OracleOfJob):
 
 @dataclass(frozen=True)
 class JobOracle(OracleOfJob):
-    """The output of another job, such as the last version of the checked job, over the same batches.
+    """The oracle of another job's output over the same batches, for example of an earlier version.
 
     Attributes:
         job: The other job; None: the checked job.
-        run: The run options; None: as for the checked job.
-        comparing: The compared part: the rows of each batch, or the final table.
-        called: Its name in reports; by default its name and line.
-        takes_late: Whether histories contain late rows.
-        plain: Its output for histories, by their text, for checks that share the output; None: it runs each time.
+        run: The run options of the other job; None: the run options of the checked job.
+        comparing: What is compared: the rows of each batch, or the final table.
+        called: The oracle's name in reports; by default the other job's name and line.
+        takes_late: Whether histories may contain late rows.
+        plain: A cache of the job's output by the histories' text, for checks that share the output; None: the job runs
+            each time.
     """
 
     job: JobOrSink | None = None
@@ -360,15 +368,15 @@ class JobOracle(OracleOfJob):
 
 @dataclass(frozen=True)
 class BothOracle(OracleOfJob):
-    """The expectation of a Python function of the outputs of a job's two versions, each run from the start.
+    """The oracle of a Python function of two outputs: of a job's earlier and new version, each run from the start.
 
     Attributes:
-        function: The function: it gets the rows that the earlier version would emit in each batch after the upgrade,
-            and the new version's rows; it returns the expected rows of each of these batches.
+        function: The function: it receives the rows that the earlier version and the new version emit in each batch
+            after the upgrade; it returns the expected rows of each of these batches.
         earlier: The earlier version.
         job: The new version.
-        run: The run options of both, at any upgrade; None: as for the upgraded job.
-        plain: With `run`, the output of each version for histories, by their text.
+        run: The run options of both versions, for any upgrade; None: the run options of the upgraded job.
+        plain: A cache of each version's output by the histories' text, used with `run`.
     """
 
     function: Callable[..., Any]
@@ -390,7 +398,7 @@ class BothOracle(OracleOfJob):
         """Call the function for each history.
 
         Raises:
-            BadInput: The function fails, or returns another number of batches than it got.
+            BadInput: The function fails, or returns rows of a different number of batches.
         """
         cut, earlier, from_start = min(run.stop_after, default=-1) + 1, self.earlier, self.run or run
         of_earlier = replace(from_start, mode=earlier.mode, settings={**run.settings, **earlier.settings})
@@ -413,43 +421,42 @@ class BothOracle(OracleOfJob):
             returned = self.function(*([[*map(dict, flat(rows))] for rows in side] for side in (old, new)))
             if not isinstance(returned, (list, tuple)) or len(returned) != len(new):
                 raise BadInput(
-                    f"{location(self.function)} is given the rows of {len(new)} batches, and returned "
-                    f"{len(returned) if isinstance(returned, (list, tuple)) else type(returned).__name__}: return a "
-                    "list of rows for each of them"
+                    f"{location(self.function)} receives the rows of {len(new)} batches, but returned "
+                    f"{len(returned) if isinstance(returned, (list, tuple)) else type(returned).__name__}: "
+                    "return a list of rows for each batch"
                 )
             return [[*rows_of(rows, location(self.function))] for rows in returned]
 
 
 @checked
 def sql(statement: str) -> SqlOracle:
-    """Expect the rows of a SQL statement, which DuckDB runs on the inputs, each as a table with the input's name.
+    """Expect the rows of a SQL statement, which DuckDB runs with each input as a table of the input's name.
 
-    A column whose name is a SQL keyword needs quotes, as `"at"`.
+    A column whose name is a SQL keyword needs quotes, such as `"at"`.
 
     Raises:
         BadInput: The statement is empty.
     """
     if not statement.strip():
-        raise BadInput("the SQL statement is empty: write a SELECT over the inputs, as tables of their names")
+        raise BadInput("the SQL statement is empty: write a SELECT over the inputs, whose names are table names")
     return SqlOracle(statement)
 
 
 @checked
 def as_batch(job: JobOrSink | Script | None = None) -> BatchOracle:
-    """Expect the rows that the same job, or another job, returns as a batch over the same rows.
+    """Expect the rows that the same job, or another job, returns as a batch query over the same rows.
 
-    Event-time timers never fire in a batch, so a job with such timers needs another oracle.
+    Event-time timers never fire in a batch query, so a job with such timers needs another oracle.
     """
     return BatchOracle(job)
 
 
 @checked
 def other_job(job: JobOrSink | Script, *, late: bool = True) -> JobOracle:
-    """Expect the output of another job: the last version of the job, or a rewrite.
+    """Expect the output of another job, such as an earlier version or a rewrite of the job.
 
     Args:
         job: The other job.
-        late: Whether histories contain late rows. Set it to False if both jobs may correctly differ in which rows are
-            late.
+        late: Whether histories may contain late rows. Set it to False if the two jobs may drop different late rows.
     """
     return JobOracle(job, takes_late=late)

@@ -1,4 +1,4 @@
-"""The oracle of a job with the meaning of one of the twelve operators: the operator's reference."""
+"""The oracle of the reference of one of the twelve operators, for a job that should behave like this operator."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ MS = 1000
 
 @dataclass(frozen=True)
 class ReferenceOracle(Oracle):
-    """The expectation of an operator's reference, over a job's rows as records.
+    """The oracle of an operator's reference, which processes a job's rows as records.
 
     Attributes:
         operator: The operator's name.
         options: The operator's options, as in a history file.
-        value: The column of a record's value; None: the only column besides key and time, or no column.
-        order: The order of the rows of a batch.
+        value: The column with a record's value; None: the only column besides key and time, or no column.
+        order: The order in which the reference processes the rows of a batch.
     """
 
     operator: str
@@ -41,7 +41,7 @@ class ReferenceOracle(Oracle):
     order: BatchOrder = "timestamp"
     takes_late = True
     allows_fewer_columns = True
-    derived_clock = "clock"  # the column of `spark_impl`'s operators
+    derived_clock = "clock"  # the value column of `spark_impl`'s operators
 
     @property
     def name(self) -> str:
@@ -58,7 +58,7 @@ class ReferenceOracle(Oracle):
 
     @property
     def distances_us(self) -> Sequence[int]:  # type: ignore[override]
-        """The durations that the declaration depends on (µs)."""
+        """The durations in the operator's options (µs)."""
         domain, definition = self._registration.domain, self.definition
         if not [*domain.numbers(definition)]:
             return ()
@@ -67,21 +67,24 @@ class ReferenceOracle(Oracle):
 
     @property
     def edges_us(self) -> Sequence[tuple[int, int]]:  # type: ignore[override]
-        """The steps and offsets of the clock's edges (µs)."""
+        """The step and the offset of the times at which the clock changes the output (µs)."""
         return [(MS * step, MS * offset) for step, offset, _ in self._registration.domain.aligned(self.definition)]
 
     def closes(self, mode: Mode) -> bool:
         return False
 
     def required(self, sources: Sequence[Source]) -> Collection[str]:
-        """Return the columns of the key, the window and the value; without them, a wrong job would conform."""
+        """Return the columns of the key, the window and the value, which a result must contain; without them, a wrong
+        job could conform.
+        """
         return (*sources[0].key, "start", "end", "value")
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
-        """Run each history: return the changes of each batch, or in update and complete mode the table after it.
+        """Run each history on the reference; return the changes of each batch, or in update and complete mode the table
+        after it.
 
         Raises:
-            BadInput: The job and the operator differ in the number of inputs, or a row has no event time.
+            BadInput: The job and the operator have different numbers of inputs, or a row has no event time.
         """
         return [self._of(history, sources, run) for history in histories]
 
@@ -90,8 +93,8 @@ class ReferenceOracle(Oracle):
             played = play(self.history(history, sources, run))
         except TypeError as error:
             raise BadInput(
-                f"{self.name} can't take the values of a history: {error}: declare the column of the values NOT NULL, "
-                "and of a type that the aggregate takes"
+                f"{self.name} can't process the values of a history: {error}: declare the value column NOT NULL, "
+                "with a type that the aggregate accepts"
             ) from error
         batches: list[list[Change]] = [[] for _ in history.batches]
         for entry in played.entries:
@@ -107,14 +110,15 @@ class ReferenceOracle(Oracle):
         return Expected("cuts", tables)
 
     def history(self, history: JobHistory, sources: Sequence[Source], run: RunOptions) -> History:
-        """Return a job's history as a history of the operator, with a clock that moves as the job's watermark."""
+        """Return a job's history as a history of the operator, under a clock that moves as the job's watermark."""
         return History(self.operator, self.options, (*self._lines(history, sources, run),), "batch", name=history.name)
 
     def _lines(self, history: JobHistory, sources: Sequence[Source], run: RunOptions) -> Iterator[Line]:
         inputs = self.definition.inputs
         if len(inputs) != len(sources):
             raise BadInput(
-                f"{self.name} has the inputs {', '.join(inputs)}, and the job {len(sources)}: give an Input for each"
+                f"{self.name} has the inputs {', '.join(inputs)}, and the job has {len(sources)}: give an Input "
+                "for each input"
             )
         side = {source.name: (of, source, self._value_of(source)) for of, source in zip(inputs, sources, strict=True)}
         clock = history.clock or (0,) * len(history.batches)
@@ -128,21 +132,24 @@ class ReferenceOracle(Oracle):
                 yield CUT
 
     def _value_of(self, source: Source) -> str | None:
-        """Return the column of an input's values.
+        """Return the value column of an input.
 
         Raises:
             BadInput: The input has no such column.
         """
         others = [name for name in source.schema.names if name not in (source.time, *source.key)]
         if self.value is not None and self.value not in source.schema.names:
-            raise BadInput(f"value is {self.value!r}, and {source.name} has the columns {', '.join(others)}: name one")
+            raise BadInput(
+                f"value is {self.value!r}, and {source.name} has the columns {', '.join(others)}: name one of these "
+                "columns"
+            )
         return self.value or (others[0] if len(others) == 1 else None)
 
     def unmet(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[str]:
-        """Return the neighbours of the declaration with the same output on all histories.
+        """Return the off-by-one numbers of the options for which the reference's output is the same on all histories.
 
-        In a neighbour, a number is larger or smaller by one, or the clock is 1 ms off. A job with the same fault would
-        emit the same output.
+        An option is larger or smaller by one, or the clock is 1 ms ahead or behind. No history shows a job with such a
+        fault.
         """
         if any(source.grain_us > MS for source in sources):
             return []  # histories can't contain a difference of 1 ms
@@ -157,7 +164,7 @@ class ReferenceOracle(Oracle):
 
 
 def _batch(batch: int, history: JobHistory, run: RunOptions) -> int:
-    """Return the batch of a job's history for a batch of the operator's history."""
+    """Return the number of the job's batch that emits the output of a batch of the operator."""
     return min(batch // 2 if run.trigger == "default" else batch, len(history.batches) - 1)
 
 
@@ -165,7 +172,9 @@ def _record(input: str, source: Source, value: str | None, row: Row) -> Record:
     """Return a row as a record of an operator's input."""
     time_us = source.time_us_of(row)
     if time_us is None:
-        raise BadInput(f"a row of {source.name} has no event time, and a record has one: leave null_times out")
+        raise BadInput(
+            f"a row of {source.name} has no event time, but a record needs an event time: leave null_times out"
+        )
     key = source.key_of(row)
     whole: Any = None if None in key else key[0] if len(key) == 1 else key
     return Record(input, whole, 1 if value is None else row[value], time_us // MS)
@@ -190,20 +199,20 @@ def reference_of(
 ) -> ReferenceOracle:
     """Expect the changelog of one of the twelve operators, by its reference.
 
-    A job's row is a record: its Input's key, its event time (truncated to ms), and a value. The expected rows contain
-    the key's columns, `window` (a struct of start and end, if the operator uses windows), `value` (null in a tombstone)
-    and `timestamp`, which a job's result may lack. In append mode, the changes of each batch are expected; in update
-    and complete mode, the table after each batch.
+    The rule treats a row as a record: the Input's key, the event time (truncated to ms), and a value. The expected rows
+    contain the key's columns, `window` (a struct of start and end, if the operator uses windows), `value` (null in a
+    tombstone) and `timestamp`, which a job's result may lack. In append mode, the changes of each batch are expected;
+    in update and complete mode, the table after each batch.
 
     Args:
         operator: The operator's name, such as "session_windows".
         value: The column of a record's value; by default the only column besides key and event time.
-        order: The order of a batch's rows: by their timestamps, as for an operator without the order of arrival, or by
-            `arrival`.
+        order: The order in which the reference processes a batch's rows: by timestamp (if the operator ignores the
+            order of arrival), or by `arrival`.
         options: The operator's options, as in a history file, such as gap_ms=1_800_000; durations in ms.
 
     Raises:
-        BadInput: The operator doesn't exist, or refuses the options.
+        BadInput: There is no such operator, or it refuses the options.
     """
     operator_named(operator).declare(options)
     return ReferenceOracle(operator, options, value, order)

@@ -1,4 +1,4 @@
-"""The judge of an upgraded job: it compares the job's output after its earlier version's last batch."""
+"""The judge of an upgrade: compares what the upgraded job emits after the earlier version's last batch."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .judging import Judge
 
 @dataclass
 class UpgradeJudge(Judge):
-    """Compares a job that continues from its earlier version's checkpoint, from the next batch on.
+    """Compares the output of a job that continues from its earlier version's checkpoint, from the next batch on.
 
-    In append mode, a row may be in another batch than in a run from the start, if the rows of both versions together
-    equal the rows of a run from the start. For example, with a shorter watermark a window would have closed before the
-    upgrade.
+    In append mode, the upgraded job may emit a row in another batch than a run from the start, if both versions
+    together emit the rows of the run from the start. For example, with a shorter watermark a window would have closed
+    before the upgrade.
 
     Attributes:
-        from_start: Whether the oracle returns the output of a run from the start, so that its rows before the upgrade
-            count.
-        moved: The number of comparisons with rows in other batches.
+        from_start: Whether the oracle returns the output of a run from the start, so that rows before the upgrade are
+            compared too.
+        moved: The number of comparisons in which rows are in another batch than in a run from the start.
     """
 
     from_start: bool = True
@@ -32,7 +32,9 @@ class UpgradeJudge(Judge):
     def side_by_side(
         self, expected: Sequence[Expected], emitted: Sequence[EmittedBatches], variation: Variation
     ) -> tuple[list[Expected], list[EmittedBatches]]:
-        """Return the rows after the upgrade; for an oracle without batches, and for a sink, the final rows."""
+        """Return the compared rows after the upgrade; for a sink, or an oracle without batches, return the rows at the
+        end.
+        """
         in_form, emitted = super().side_by_side(expected, emitted, variation)
         pairs = [self._after(*pair, variation) for pair in zip(in_form, emitted, strict=True)]
         return [one for one, _ in pairs], [rows for _, rows in pairs]

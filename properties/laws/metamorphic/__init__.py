@@ -1,1 +1,1 @@
-"""The laws that relate two runs on Spark, or a history and its variant: they need no oracle."""
+"""The laws that compare two runs on Spark, or a history and its variant, and so need no oracle."""

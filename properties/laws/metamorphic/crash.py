@@ -1,6 +1,6 @@
-"""The law *replay*: a batch that runs again after a crash between output and commit emits the same rows again.
+"""The law *replay*: a batch that Spark repeats after a crash between output and commit emits the same rows again.
 
-Reports on jobs call it *a crash*; their queries also die before a batch's output, and jobs with a sink die during it.
+Reports on jobs call this law *a crash*; a job's query also dies before a batch's output, and a sink's query within it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from .reruns import RerunLaw, numbered
 
 ONCE, TWICE = "changes in a replayed batch", "changes in a batch replayed twice"
 CRASHES = 6
-"""The number of a job's histories that share all crashes if each runs alone: a query with all crashes is slow."""
+"""The number of a job's histories that run with all crashes if each history runs alone, because such a query is
+slow.
+"""
 
 
 class Replay(RerunLaw):
-    """Rows of different keys may change places between two runs of a batch; rows of the same key may not.
+    """The repeated batch may emit rows of different keys in another order, but not rows of the same key.
 
-    The output after the crash is compared too.
+    The law also compares the output after the crash.
     """
 
     name, of_jobs = "replay", "a crash"
@@ -36,7 +38,7 @@ class Replay(RerunLaw):
     usual = (RunOptions(crash_in=(Crash(2),) * 2),)
 
     def draw_ways(self, pool: int, batches: int, generator: Random) -> Sequence[RunOptions]:
-        """Crash every other pool, twice in a row; in the first such pool, records follow the crashes."""
+        """Crash every second pool, twice in a row; in the first such pool, records follow the crashes."""
         if pool % 2 == 0:
             return ()
         batch = generator.randint(1, batches - 2) if pool == 1 else generator.randrange(batches)
@@ -57,7 +59,7 @@ class Replay(RerunLaw):
         return "Spark without a crash", f"Spark with a crash in {numbered([at.batch for at in way.crash_in])}"
 
     def compare(self, plain: Answers, again: Answers, way: RunOptions) -> list[Comparison]:
-        """Compare the first and the second output of a crashed batch, and then the final outcomes."""
+        """Compare the first and the second output of a crashed batch, then the final outcomes."""
         crashed = {at.batch for at in way.crash_in}
         batch = min(crashed) if len(crashed) == 1 else None
         found = [
@@ -74,14 +76,14 @@ class Replay(RerunLaw):
         return run.crashes_everywhere(batches)
 
     def variation(self, run: RunOptions, given: Sequence[Sequence[Any]]) -> Variation:
-        """Let the query die before a batch's output, within it, or between it and the commit, and restart the query."""
+        """Return a variation in which the query dies before, within or after a batch's output, and restarts."""
         crashes = [at for at in map(crash_of, given) if at is not None]
         if len(crashes) < len(given):
             raise ValueError(given)
         where = "in each batch" if len(crashes) > 1 else f"in {crashes[0]}"
 
         def parts(output: QueryOutput) -> list[Variation]:
-            # Usually the repeated output contains rows, and a single such batch is enough.
+            # The repeated output usually contains rows, so one such batch is enough.
             happened: dict[Moment, list[Crash]] = {}
             for at, has_rows in output.crashed:
                 if has_rows and at.moment != BEFORE:

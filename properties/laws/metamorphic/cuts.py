@@ -1,4 +1,4 @@
-"""The law *cuts*: without late data, other cuts between micro-batches don't change the result."""
+"""The law *cuts*: without late data, batches of other sizes don't change the result."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .variants import VariantLaw, free_order, same_changes, same_result, with_ba
 
 
 class Cuts(VariantLaw, Invariant):
-    """The same records in the same order, in batches of other sizes."""
+    """Compares the same records in the same order, cut into batches of other sizes."""
 
     name, of_jobs = "cuts", "the cuts between batches"
     says = "other cuts change nothing when nothing is late"
 
     def vary(self, history: History, generator: random.Random) -> Iterator[History]:
-        """Draw other cuts for a history."""
+        """Draw other batch sizes for a history."""
         batches = record_batches(history)
         records = [record for batch in batches for record in batch]
         edges = sorted(generator.randint(0, len(records)) for _ in batches[1:])
@@ -35,7 +35,9 @@ class Cuts(VariantLaw, Invariant):
     def differences(
         self, registration: Registration, case: Case, original: Outcome, variant: Outcome
     ) -> list[Difference]:
-        """Compare final results and, if the operator doesn't depend on the clock, the ordered changes of each key."""
+        """Compare the final results; if the operator doesn't depend on the clock, compare the ordered changes of each
+        key.
+        """
         if free_order(case.history) is FreeOrder.ANY:
             return same_result(registration, case, original, variant, unordered=False)
         return same_changes(original, variant)
@@ -44,11 +46,11 @@ class Cuts(VariantLaw, Invariant):
         return random.Random(f"{seed} of the invariants").randrange(1, BATCHES)
 
     def variation(self, run: RunOptions, given: int) -> Variation:
-        """Cut the history only once, before a batch."""
+        """Return a variation in which a history has only one cut, before a given batch."""
 
         def merged(history: JobHistory) -> JobHistory:
             count = len(history.batches)
-            # The batch after the drawn batches closes everything, and stays separate.
+            # The batch after the drawn batches closes all windows, and remains a batch.
             ends = sorted({min(end, count) for end in (given, BATCHES, count)})
             spans = [*zip([0, *ends], ends, strict=False)]
             rows = tuple(tuple(arrival for batch in history.batches[a:b] for arrival in batch) for a, b in spans)
@@ -56,4 +58,6 @@ class Cuts(VariantLaw, Invariant):
             return replace(history, batches=rows, clock=clock)
 
         when = f"with a single cut between batches, before batch {given}"
-        return Variation(run, self.of_jobs, given, when, "with all cuts", "end", merged, goals=(CHANGED,))
+        return Variation(
+            run, self.of_jobs, given, when, "with all cuts between batches", "end", merged, goals=(CHANGED,)
+        )

@@ -1,4 +1,4 @@
-"""The law *keys*: a key's output stays the same without the records that don't concern the key."""
+"""The law *keys*: a key's output is the same without the records that can't affect this key."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ from .variants import VariantLaw, require_original, with_batches
 
 
 class KeysLaw(VariantLaw):
-    """The variant contains only the records that concern a single key."""
+    """Compares a history with a variant that contains only the records that can affect one key."""
 
     name = "keys"
     says = "a key's output is the same without the records that don't concern it"
     shows_order = True
 
     def not_checked(self, registration: Registration) -> str | None:
-        return None if registration.key_independence else "its registration doesn't say what concerns a key"
+        return None if registration.key_independence else "its registration doesn't say which records concern a key"
 
     def may_vary(self, sample: Sample, history: History) -> bool:
-        """Return whether the law varies a history: it needs batches, because other keys move the clock too."""
+        """Return whether the law has a variant of a history: the history needs batches, because other keys move the
+        clock too.
+        """
         known = sample.registration.key_independence is not None
         return known and sample.kind not in (Kind.WITHOUT_LATE_DATA, Kind.IN_TIME) and history.clock == "batch"
 
     def vary(self, history: History, generator: random.Random) -> Iterator[History]:
-        """Draw a key of a history, and leave out all records that don't concern the key."""
+        """Draw a key of a history, and leave out all records that can't affect this key."""
         keys = independence_of(history).keys(history)
         if keys:
             yield concerning(history, generator.choice(keys))
@@ -45,18 +47,21 @@ class KeysLaw(VariantLaw):
     def differences(
         self, registration: Registration, case: Case, original: Outcome, variant: Outcome
     ) -> list[Difference]:
-        """Compare the changes of the key, batch by batch."""
+        """Compare the key's changes, batch by batch."""
         independence, definition = independence_of(case.history), registration.declare(case.history.options)
         history = require_original(self, case)
         keys = [key for key in independence.keys(history) if concerning(history, key).lines == case.history.lines]
         if not keys:
             raise CannotRecheck(
-                "the history isn't its original reduced to the records of a key: one of them was changed"
+                "the history isn't its original reduced to the records of a key: the history or the original "
+                "was changed"
             )
 
         def of_key(outcome: Outcome, key: Key) -> Outcome:
             def is_its(output: Output) -> bool:
-                if output.key is None or isinstance(output, Dropped):  # a dropped record keeps its own key
+                if output.key is None or isinstance(
+                    output, Dropped
+                ):  # a dropped record keeps the key that it arrived with
                     return output.key == key
                 return independence.is_of(definition, output.key, key)
 
@@ -67,14 +72,14 @@ class KeysLaw(VariantLaw):
 
 
 def independence_of(history: History) -> KeyIndependence:
-    """Return the dependence between the operator's keys, which determines the records that concern a key."""
+    """Return how an operator's keys depend on each other, which determines the records that can affect a key."""
     independence = registration_of(history.operator).key_independence
     assert independence is not None
     return independence
 
 
 def concerning(history: History, key: Key) -> History:
-    """Return the history without the records that don't concern a key, with the same clock."""
+    """Return the history without the records that can't affect a key, under the same clock."""
     concerns = independence_of(history).concerns(history, key)
     return with_batches(
         history, KeysLaw.name, [[record for record in batch if concerns(record)] for batch in record_batches(history)]

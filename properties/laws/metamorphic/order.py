@@ -1,4 +1,4 @@
-"""The law *order*: an order of arrival that the definition leaves free doesn't change the result."""
+"""The law *order*: changing an order of arrival that the definition leaves open doesn't change the result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .variants import VariantLaw, same_changes, same_result, shuffled, split, wi
 
 
 class OrderLaw(VariantLaw, Invariant):
-    """Shuffles the records whose order is free; the batches keep their sizes."""
+    """Shuffles the records whose order the definition leaves open; the batches keep their sizes."""
 
     name, of_jobs = "order", "the order within a batch"
     given = "reversed"
@@ -31,21 +31,23 @@ class OrderLaw(VariantLaw, Invariant):
         return f"the order of arrival changes nothing {', or '.join(asked)}"
 
     def vary(self, history: History, generator: random.Random) -> Iterator[History]:
-        """Shuffle a history."""
+        """Draw another order of a history's records."""
         sizes = [len(batch) for batch in record_batches(history)]
         yield with_batches(history, self.name, split(shuffled(history, generator), sizes))
 
     def differences(
         self, registration: Registration, case: Case, original: Outcome, variant: Outcome
     ) -> list[Difference]:
-        """Compare final results and, if the order is free only between keys, the ordered changes of each key."""
+        """Compare the final results; if only the order between keys is open, compare the ordered changes of each
+        key.
+        """
         definition = registration.declare(case.history.options)
         if registration.free_order(definition) is FreeOrder.KEYS:
             return same_changes(original, variant)
         return same_result(registration, case, original, variant, registration.keeps_lists_in_order(definition))
 
     def variation(self, run: RunOptions, given: str) -> Variation:
-        """Reverse the rows of each batch."""
+        """Return a variation that reverses the rows of each batch."""
         return Variation(
             run,
             self.of_jobs,

@@ -1,4 +1,4 @@
-"""The law *packing*: a history emits the same output alone as in its cohort."""
+"""The law *packing*: a history emits the same output alone as in a query with other histories."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ from ..runs import Kind, Run, Sample
 from ..variation import Invariant, Variation
 
 MANY = 200
-"""The number of histories that a recheck packs with a history, so that keys share their state."""
+"""The number of histories that a recheck runs together with a history, so that several keys share a partition's
+state.
+"""
 
 
 class Packing(Law, Invariant):
-    """Compares a history in its own query, with a separate state for each key, with the same history in its cohort."""
+    """Compares a history in its own query, where each key has its own state, with the same history in a shared
+    query.
+    """
 
     name, of_jobs = "packing", "histories of other keys in the query"
     says = "a history emits the same alone as in its cohort"
@@ -33,7 +37,7 @@ class Packing(Law, Invariant):
         return [self.goal]
 
     def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:
-        """Compare a history with its run alone."""
+        """Compare a history's outcome in the shared query with its outcome alone."""
         alone = run.whole.alone(run.subject)
         result.judged += 1
         result.covered[self.goal] += bool(alone.entries)
@@ -41,17 +45,19 @@ class Packing(Law, Invariant):
         yield from violations([run.histories[index]], [_compared(run.outcomes[index], alone)])
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
-        """Run each history alone, and in a cohort of `MANY` others, so that keys share their state."""
+        """Run each history alone, and in a query with `MANY` other histories, so that several keys share a partition's
+        state.
+        """
         return [_packed(history, witness) for history in cohort.histories]
 
     def variation(self, run: RunOptions, given: None) -> Variation:
-        """Run a history without the histories of other keys."""
+        """Return a variation that runs a history without histories of other keys."""
         when, otherwise = "alone in its query", "beside histories of other keys"
         return Variation(run, self.of_jobs, when=when, otherwise=otherwise, is_alone=True)
 
 
 def _packed(history: History, witness: QueryWitness) -> Comparison:
-    """Compare a history alone with the same history in a cohort with its copies, each without one record."""
+    """Compare a history alone with the same history in a query with copies that each lack one record."""
     others = [
         history.with_lines([*history.lines[:index], *history.lines[index + 1 :]])
         for index, line in enumerate(history.lines)
@@ -60,7 +66,9 @@ def _packed(history: History, witness: QueryWitness) -> Comparison:
     mates = [other for other in others if cohorts_of([history, other])[0][0].histories == (history, other)]
     packed = [history, *mates] * (1 + MANY // (1 + len(mates)))
     if len(cohorts_of([history] * 2)) > 1:
-        raise CannotRecheck("a history with a null key travels in no cohort: there is nothing to compare it with")
+        raise CannotRecheck(
+            "a history with a null key can't share a query with other histories, so there is nothing to compare"
+        )
     (alone,), _ = witness.run(one_cohort([history]), ALONE)
     own = witness.answers(packed).outcomes[:: 1 + len(mates)]
     return next((found for one in own if (found := _compared(one, alone)).differences), _compared(own[0], alone))

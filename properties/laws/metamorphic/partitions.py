@@ -1,7 +1,7 @@
 """The law *partitions*: the number of shuffle partitions doesn't change the output.
 
-The keys of a partition share a task, a Python worker and a state store. Another number of partitions redistributes the
-keys, and leaves some partitions empty.
+The keys of a partition share a Spark task, a Python worker and a state store. Another number of partitions distributes
+the keys differently, and leaves some partitions empty.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from .reruns import RerunLaw
 
 TWO, SEVERAL, EMPTY = "two partitions", "several partitions with keys", "a partition without keys"
 SCATTERED = RunOptions(partitions=7, state_groups=5)
-"""A number of partitions larger than the number of key groups."""
+"""A number of partitions that is larger than the number of key groups."""
 DRAWN = (4, 5, 6, 7)
-"""The numbers of partitions for the second run of a pool with fewer key groups."""
+"""The numbers of partitions that the second run of a pool with fewer key groups may have."""
 MIN_GROUPS = 3
 
 
 def counted(partitions: int) -> str:
-    """Return the name of a number of partitions in reports."""
+    """Return the words for a number of partitions in reports."""
     return f"{partitions} partition{'s' * (partitions != 1)}"
 
 
 class Partitions(RerunLaw):
-    """Runs with different numbers of partitions emit the same output."""
+    """Compares the outputs of runs with different numbers of partitions."""
 
     name, of_jobs = "partitions", "the number of partitions"
     given = 5
@@ -49,12 +49,12 @@ class Partitions(RerunLaw):
         return (RunOptions(partitions=partitions, state_groups=groups),)
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """If there are fewer key groups than partitions, a partition must be empty."""
+        """Require an empty partition, if there are fewer key groups than partitions."""
         return [SEVERAL, EMPTY] if sample.is_pooled else [TWO, SEVERAL]
 
     def covered(self, sample: Sample, again: Answers, way: RunOptions) -> Mapping[str, int]:
         emitting = sum(bool(outcome.entries) for outcome in again.outcomes)
-        # If the partitions of the output are unknown, the keys far outnumber the partitions.
+        # If the output doesn't show the partitions, there are far more keys than partitions.
         several = again.emitting > 1 if sample.is_pooled else again.partitions > 1
         return {
             TWO: emitting * (again.partitions == 2),
@@ -70,7 +70,7 @@ class Partitions(RerunLaw):
         plain = witness.answers(cohort.histories, ALONE)
         found: list[list[Comparison]] = [[] for _ in cohort.histories]
         for one in (RunOptions(partitions=2), SCATTERED) if way is None else (way,):
-            # The copies fill every key group; a history with a null key must run alone.
+            # Copies of the history fill every key group; a history with a null key must run alone.
             alone = any(record.key is None for history in cohort.histories for record in history.records)
             copies = 1 if alone else one.state_groups or one.partitions or 1
             histories = [history for history in cohort.histories for _ in range(copies)]
@@ -82,6 +82,8 @@ class Partitions(RerunLaw):
         return [next((one for one in each if one.differences), each[-copies]) for each in found]
 
     def variation(self, run: RunOptions, given: int) -> Variation:
-        """Run the query with another number of shuffle partitions."""
+        """Return a variation that runs the query with another number of shuffle partitions."""
         when = f"with {given} shuffle partitions"
-        return Variation(replace(run, partitions=given), self.of_jobs, given, when, "with the session's own number")
+        return Variation(
+            replace(run, partitions=given), self.of_jobs, given, when, "with the session's number of shuffle partitions"
+        )

@@ -1,4 +1,4 @@
-"""The law *repeats*: sending every record twice changes the result as declared."""
+"""The law *repeats*: sending every record twice changes the result as the operator's registration declares."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from .variants import VariantLaw, with_batches
 
 
 class Repeats(VariantLaw):
-    """Each record arrives twice in a row; the registration derives the expected result from the plain result."""
+    """Compares a history in which each record arrives twice in a row with the result that the registration derives."""
 
     name = "repeats"
     says = "sending every record twice changes the result as declared"
     needs = "repeats"
-    reason = "its registration doesn't declare the effect of a repeated record"
+    reason = "its registration doesn't declare how a repeated record changes the result"
 
     def may_vary(self, sample: Sample, history: History) -> bool:
-        """Return whether the law varies a history: it needs no late data, and a registered expectation."""
+        """Return whether the law has a variant of a history: the history has no late data, and the registration an
+        expectation.
+        """
         repeats = sample.registration.repeats
         if repeats is None or not super().may_vary(sample, history):
             return False
@@ -39,7 +41,7 @@ class Repeats(VariantLaw):
     def differences(
         self, registration: Registration, case: Case, original: Outcome, variant: Outcome
     ) -> list[Difference]:
-        """Compare the expected outcome of the repeated records with the actual outcome."""
+        """Compare the declared outcome of the repeated records with the actual outcome."""
         definition = registration.declare(case.history.options)
         assert registration.repeats is not None
         results = registration.repeats(definition, original, variant)

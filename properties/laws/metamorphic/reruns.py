@@ -1,4 +1,4 @@
-"""The base of laws that run histories again, with other run options."""
+"""The base class of laws that run histories a second time with other run options."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ from ..variation import Invariant
 
 
 class RerunLaw(Law, Invariant):
-    """A law that compares some histories with a second run of them.
+    """A law that compares the first and a second run of some histories.
 
     Attributes:
-        usual: The second run's options for the first sample of an operator whose histories run alone.
+        usual: The second run's options for the first sample of an operator whose samples have their own queries.
     """
 
     usual: ClassVar[Sequence[RunOptions]]
 
     def draw_ways(self, pool: int, batches: int, generator: Random) -> Sequence[RunOptions]:
-        """Draw the second run's options for the histories of a pool: by default the first pool, with the usual options.
+        """Draw the options of the second run of a pool's histories: by default the usual options, for the first pool
+        only.
 
         Args:
             pool: The number of the pool.
-            batches: The number of its batches, at least four; the last batch contains no records.
-            generator: The random generator, after the draws of earlier laws.
+            batches: The number of batches of the pool, at least four; the last batch contains no records.
+            generator: The random generator, which earlier laws have used.
         """
         return () if pool else self.usual
 
     def ways(self, sample: Sample) -> Sequence[RunOptions]:
-        """Return the options of a sample's second runs; empty if the law isn't checked on the sample."""
+        """Return the options of a sample's second runs; return nothing if the law isn't checked on the sample."""
         if sample.kind is not Kind.RANDOM:
             return ()
         return self.usual if sample.is_first and not sample.is_pooled else sample.ways.get(self.name, ())
@@ -46,15 +47,17 @@ class RerunLaw(Law, Invariant):
         return bool(self.ways(sample))
 
     def covered(self, sample: Sample, again: Answers, way: RunOptions) -> Mapping[str, int]:
-        """Count the histories that were run again and met each goal."""
+        """Count the histories that ran a second time and met each coverage goal."""
         raise NotImplementedError
 
     def names(self, plain: Answers, way: RunOptions) -> tuple[str, str]:
-        """Return the names of the plain run and the second run in reports."""
+        """Return the names of the first run and the second run in reports."""
         raise NotImplementedError
 
     def compare(self, plain: Answers, again: Answers, way: RunOptions) -> list[Comparison]:
-        """Compare the outcomes of plain runs with the outcomes of the second runs of the first histories."""
+        """Compare the first outcomes of histories with their outcomes in the second run, which has only the first
+        histories.
+        """
         names = self.names(plain, way)
         return [
             Comparison((names[0], before), (names[1], after), differences(before, after))
@@ -62,11 +65,11 @@ class RerunLaw(Law, Invariant):
         ]
 
     def everywhere(self, batches: int) -> RunOptions:
-        """Return the options to run a history again if the options that broke the law are unknown."""
+        """Return the options of a second run for a history without saved options."""
         raise NotImplementedError
 
     def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:
-        """Compare the outcomes of the histories that are run again."""
+        """Compare the outcomes of histories that ran a second time."""
         for way in self.ways(run.sample):
             again = run.again(way)
             result.judged += len(again.outcomes)
@@ -74,7 +77,7 @@ class RerunLaw(Law, Invariant):
             yield from violations(run.histories, self.compare(run.answers, again, way), way)
 
     def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
-        """Recheck the law on each case, with the case's own options; as `Law.recheck`."""
+        """Judge the law again on each case, with the case's own options; arguments as in `Law.recheck`."""
         comparisons: dict[int, Comparison] = {}
         for way in dict.fromkeys(case.way for case in cases):
             own = [index for index, case in enumerate(cases) if case.way == way]
@@ -84,13 +87,13 @@ class RerunLaw(Law, Invariant):
         return [comparisons[index] for index in range(len(cases))]
 
     def recheck_in(self, cohort: Cohort, witness: QueryWitness, way: RunOptions | None) -> list[Comparison]:
-        """Recheck the law on each history of a cohort; with None, by the law's own options."""
+        """Judge the law again on each history of a cohort; with None, use the law's own options."""
         count = len(cohort.schedule)
         way = self.everywhere(count) if way is None else way.clipped(count)
         return self.compare(witness.answers(cohort.histories), witness.answers(cohort.histories, way), way)
 
 
 def numbered(batches: Sequence[int]) -> str:
-    """Return the name of batches in reports: `batch 1`, `batches 1 and 2`, `batch 2 (twice)`."""
+    """Return the words for batches in reports: `batch 1`, `batches 1 and 2`, `batch 2 (twice)`."""
     names = [f"{batch}{' (twice)' * (batches.count(batch) > 1)}" for batch in dict.fromkeys(batches)]
     return f"batch{'es' * (len(names) > 1)} {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"

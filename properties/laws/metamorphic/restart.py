@@ -1,4 +1,4 @@
-"""The law *restart*: stopping after a batch and restarting from the checkpoint doesn't change the output."""
+"""The law *restart*: stopping a query after a batch and restarting it from its checkpoint doesn't change the output."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .reruns import RerunLaw, numbered
 
 ONCE, TWICE = "changes after the restart", "changes after two restarts in a row"
 RESTARTS = 2
-"""The number of a job's histories that share all stops if each runs alone, because a query with all stops is slow."""
+"""The number of a job's histories that run with all stops if each history runs alone, because such a query is slow."""
 
 
 class Restart(RerunLaw):
-    """A run that is stopped, once or twice in a row, emits the same output as a run without stops."""
+    """Compares a run that is stopped, once or twice in a row, with a run without stops."""
 
     name, of_jobs = "restart", "a restart"
     says = "stopping at a batch and restarting from the checkpoint changes nothing"
     usual = (RunOptions(stop_after=(1, 2)),)
 
     def draw_ways(self, pool: int, batches: int, generator: Random) -> Sequence[RunOptions]:
-        """Stop every other pool, twice in a row; in the first such pool, records follow the stops."""
+        """Stop every second pool, twice in a row; in the first such pool, records follow the stops."""
         if pool % 2:
             return ()
         stop = generator.randint(0, batches - (3 if pool else 4))
@@ -51,7 +51,7 @@ class Restart(RerunLaw):
         return range(batches - 1)
 
     def variation(self, run: RunOptions, given: Sequence[int]) -> Variation:
-        """Stop the query after batches, and restart it from its checkpoint."""
+        """Return a variation that stops the query after batches, and restarts it from its checkpoint."""
         return Variation(
             replace(run, stop_after=tuple(given)),
             self.of_jobs,

@@ -1,4 +1,4 @@
-"""The law *an upgrade*: from its earlier version's checkpoint, a job continues as if it had run from the start."""
+"""The law *an upgrade*: a job continues from its earlier version's checkpoint as if it had run from the start."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ...witnesses.run_options import RunOptions
 from ..variation import Invariant, Variation
 
 CUTS = 3
-"""The number of batches after which a job is upgraded, each in a separate query."""
+"""The number of batches after which a job is upgraded, each upgrade in its own query."""
 
 
 class Upgrade(Invariant):
-    """The earlier version runs until a batch, and the job continues from its checkpoint."""
+    """Compares a job that continues from its earlier version's checkpoint with a run of the job from the start."""
 
     of_jobs = "an upgrade"
 
     def draw(self, run: RunOptions, seed: int, batches: int) -> Sequence[int]:
-        """Draw the batches after which the job takes over, in order; at least two batches follow each.
+        """Draw the batches after which the job is upgraded, in order; at least two batches follow each upgrade.
 
-        Each batch is an argument of `variation`.
+        Each drawn batch is an argument of `variation`.
         """
         return sorted(Random(seed).sample(range(batches - 1), min(CUTS, batches - 1)))
 
     def variation(self, run: RunOptions, given: Any) -> Variation:
-        """Run the earlier version up to a batch, and then the job."""
+        """Return a variation that runs the earlier version up to a batch, and then the job."""
         if type(given) is not int or given < 0:
             raise ValueError(given)
 

@@ -1,4 +1,4 @@
-"""The base of laws that relate a history to its variant, a history with changed records and the same clock."""
+"""The base class of laws that compare a history with a variant: a history with changed records and the same clock."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from ..case import Case
 from ..runs import Kind, ReferenceRun, Run, Sample, Variant
 
 TRIES = 3
-"""The number of variants tried for each history during shrinking."""
+"""The number of variants of each history that the shrinker tries."""
 
 
 class VariantLaw(Law):
-    """A law that relates a witness's outcomes of a history and of a variant of it.
+    """A law that compares a witness's outcomes of a history and of a variant of this history.
 
     Args:
-        of_reference: Whether the witness is the reference; otherwise the witness is Spark.
+        of_reference: Whether the witness is the reference; otherwise it is Spark.
 
     Attributes:
-        shows_order: Whether to show outcomes change by change, rather than as folded tables.
+        shows_order: Whether reports show outcomes change by change, instead of as folded tables.
     """
 
     follows_changelog = True
@@ -47,33 +47,33 @@ class VariantLaw(Law):
             self.kinds = (Kind.REFERENCE, Kind.DEFINITIONS, Kind.IN_TIME)
 
     def not_checked(self, registration: Registration) -> str | None:
-        """Return the reason why the law skips an operator; also if all of its profiles may have late data."""
+        """Return the reason why the law skips an operator, for example because all profiles may have late data."""
         definitions = map(registration.declare, registration.profiles.values())
         if registration.without_late_data or not all(map(registration.by_clock, definitions)):
             return super().not_checked(registration)
         return super().not_checked(registration) or "its registration has no profile without late data"
 
     def is_asked_of(self, sample: Sample) -> bool:
-        """Return whether variants of a sample run with it: some history must allow a variant."""
+        """Return whether a sample runs with variants, because some of its histories may have variants."""
         return super().is_asked_of(sample) and any(self.may_vary(sample, history) for history in sample.histories)
 
     def may_vary(self, sample: Sample, history: History) -> bool:
-        """Return whether the law varies a history of a sample: it needs batches, and no late data."""
+        """Return whether the law has variants of a sample's histories: these need batches, and no late data."""
         return history.clock == "batch" and sample.is_without_late_data(history)
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the goal that a variant differs from its history, and the registration's goals for this law."""
+        """Return the goals that a variant differs from its history, and that the registration sets for this law."""
         return [*sample.goals([f"{self.name} changed"]), *self._goals_of_originals(sample.registration)]
 
     def _goals_of_originals(self, registration: Registration) -> Sequence[str]:
         return registration.coverage.of_variants.get(self.name, ()) if registration.coverage else ()
 
     def vary(self, history: History, generator: random.Random) -> Iterator[History]:
-        """Yield variants of a history, each drawn independently; the first shares the sample's query."""
+        """Yield independently drawn variants of a history; the first variant shares the sample's query."""
         raise NotImplementedError
 
     def differences(self, registration: Registration, case: Case, original: Outcome, variant: Outcome) -> list[Any]:
-        """Return the violations of the relation between the outcomes of a history and of its variant.
+        """Return the differences between the outcome of a variant and the outcome that its original implies.
 
         Args:
             registration: The operator.
@@ -84,7 +84,7 @@ class VariantLaw(Law):
         raise NotImplementedError
 
     def variants(self, sample: Sample, indexes: Iterable[int], seed: int) -> list[Variant]:
-        """Return a variant of each history of a sample with a given index; the same seed draws the same variants."""
+        """Return one variant of each history of a sample, chosen by an index; the same seed draws the same variants."""
         generator, made = random.Random(seed), []
         for index in indexes:
             history = sample.histories[index]
@@ -94,7 +94,7 @@ class VariantLaw(Law):
         return made
 
     def judge(self, run: Run | ReferenceRun, result: LawResult) -> Iterator[BrokenCase]:
-        """Judge the law's variants in a run, each against its original."""
+        """Compare each variant of this law in a run with its original."""
         registration = run.sample.registration
         has_goals = bool(self._goals_of_originals(registration))
         for index, variant in enumerate(run.variants, run.drawn):
@@ -109,7 +109,7 @@ class VariantLaw(Law):
                     yield BrokenCase(variant.case, comparison)
 
     def compare(self, case: Case, original: Outcome, variant: Outcome) -> Comparison:
-        """Compare the outcomes of a history and of its variant."""
+        """Compare the outcome of a history with the outcome of its variant."""
         found = self.differences(registration_of(case.history.operator), case, original, variant)
         shown = [outcome if self.shows_order else at_end(outcome) for outcome in (original, variant)]
         return Comparison(
@@ -125,13 +125,13 @@ class VariantLaw(Law):
             try:
                 one_cohort(pairs)
             except ValueError:
-                changed = "the history and its original can't share a query: one of them was changed"
+                changed = "the history and its original can't share a query: the history or the original was changed"
                 raise CannotRecheck(changed) from None
             outcomes = witness.answers(pairs).outcomes
         return [self.compare(case, outcomes[2 * index], outcomes[2 * index + 1]) for index, case in enumerate(cases)]
 
     def cases_of(self, history: History) -> list[Case]:
-        """Return some variants of a history, always the same for the same history."""
+        """Return some variants of a history; the same history always has the same variants."""
         generator = random.Random(history.to_text())
         cases = []
         for _ in range(TRIES):
@@ -140,20 +140,20 @@ class VariantLaw(Law):
 
 
 def require_original(law: Law, case: Case) -> History:
-    """Return the original of a case.
+    """Return the original of a variant.
 
     Raises:
         CannotRecheck: The case has no original.
     """
     if case.original is None:
         raise CannotRecheck(
-            f"the law {law.name!r} relates a variant to its original, which wasn't saved: check once more"
+            f"the law {law.name!r} compares a variant with its original, which wasn't saved: run the check again"
         )
     return case.original
 
 
 def with_batches(history: History, law: str, batches: Sequence[Sequence[Record]]) -> History:
-    """Return a history's variant under the same clock.
+    """Return a variant of a history under the same clock.
 
     Args:
         history: The history.
@@ -168,7 +168,7 @@ def with_batches(history: History, law: str, batches: Sequence[Sequence[Record]]
 
 
 def free_order(history: History) -> FreeOrder:
-    """Return the freedom in the order of a history's records, by its definition."""
+    """Return which order of a history's records the definition leaves open."""
     registration = registration_of(history.operator)
     return registration.free_order(registration.declare(history.options))
 
@@ -178,11 +178,13 @@ LINES: dict[FreeOrder, Callable[[Record], Hashable] | None] = {
     FreeOrder.INPUTS: lambda record: (record.input, record.key),
     FreeOrder.KEYS: lambda record: record.key,
 }
-"""The function from a record to its group, by freedom; records of a group keep their order. None: all are free."""
+"""For each open order, a function from a record to its group; records of a group keep their order. None: the order of
+all records is open.
+"""
 
 
 def shuffled(history: History, generator: random.Random) -> list[Record]:
-    """Return a history's records in another order that its definition allows."""
+    """Return a history's records in another order that the definition allows."""
     line_of = LINES[free_order(history)]
     lines: dict[Hashable, list[Record]] = defaultdict(list)
     order: list[Hashable] = []
@@ -204,9 +206,10 @@ def split(records: Sequence[Record], sizes: Sequence[int]) -> list[list[Record]]
 def same_result(
     registration: Registration, case: Case, original: Outcome, variant: Outcome, unordered: bool
 ) -> list[Difference]:
-    """Return the differences between the results of a history and its variant; as `VariantLaw.differences`.
+    """Return the differences between the final results of a history and its variant; arguments as in
+    `VariantLaw.differences`.
 
-    With `unordered`, list values are compared without order.
+    With `unordered`, the members of list values may be in any order.
     """
     definition = registration.declare(case.history.options)
     results = [canonical(outcome.result, unordered or definition.unordered) for outcome in (original, variant)]
@@ -216,7 +219,7 @@ def same_result(
 
 
 def same_changes(original: Outcome, variant: Outcome) -> list[Difference]:
-    """Return the differences between the ordered changes of each key, in any batches."""
+    """Return the differences between the ordered changes of each key, whatever batches emit them."""
     return differences(_in_one_batch(original), _in_one_batch(variant))
 
 
@@ -225,5 +228,5 @@ def _in_one_batch(outcome: Outcome) -> Outcome:
 
 
 def at_end(outcome: Outcome) -> Outcome:
-    """Return the final result of an outcome."""
+    """Return the final result in an outcome."""
     return replace(outcome, grain=Grain.END, entries=[], final=outcome.result)

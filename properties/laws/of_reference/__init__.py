@@ -1,1 +1,1 @@
-"""The laws that judge the reference itself, because an oracle must be correct."""
+"""The laws that judge the reference, because it serves as an oracle."""

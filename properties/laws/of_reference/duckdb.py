@@ -1,4 +1,4 @@
-"""The law *duckdb* of the reference: the definition's single SQL statement returns the reference's result."""
+"""The law *duckdb* of the reference: the definition's one SQL statement returns the reference's result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from .judging import ReferenceLaw
 
 
 class DuckDBOfReference(ReferenceLaw):
-    """The statement keeps no state, and depends on the order of arrival only where the definition does."""
+    """Compares the reference with a SQL statement that keeps no state, and uses the order of arrival only if the
+    definition does.
+    """
 
     name = "duckdb"
     between = ("reference", "duckdb")

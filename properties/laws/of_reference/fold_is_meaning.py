@@ -1,4 +1,4 @@
-"""The law *fold is meaning*: the first law of every operator."""
+"""The law *fold is meaning*: folding the behaviour's changelog returns the meaning; every operator's first law."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .judging import ReferenceLaw, meaning_of
 
 
 class FoldIsMeaning(ReferenceLaw):
-    """After every batch, the behaviour's changelog folds to the meaning of the records accepted so far."""
+    """Compares, after every batch, the behaviour's folded changelog with the meaning of the records accepted so far."""
 
     name = "fold is meaning"
     between = ("reference",)
@@ -20,11 +20,13 @@ class FoldIsMeaning(ReferenceLaw):
     witness = "the meaning"
 
     def outcomes(self, histories: Sequence[History], played: Sequence[Played]) -> list[Outcome]:
-        """Return the meaning of each history at its end."""
+        """Return the meaning of each history after its last batch."""
         return list(map(meaning_of, histories, played))
 
     def differences(self, history: History, played: Played, outcome: Outcome) -> Sequence[Difference]:
-        """Return the differences between the folded changelog and the meaning, after the first differing batch."""
+        """Return the differences between the folded changelog and the meaning, for the first batch with a
+        difference.
+        """
         found = folded_differences(history, played, by_batch(played.entries, len(played.steps)))
-        # That comparison puts the meaning first; this law puts the reference first.
+        # `folded_differences` names the meaning first; this law names the reference first.
         return [one._replace(expected=one.actual, actual=one.expected) for one in found]

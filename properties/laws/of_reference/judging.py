@@ -1,4 +1,4 @@
-"""The base of the reference's laws, which compare a witness's outcome of each history with the reference's."""
+"""The base class of laws that compare the reference's outcome of each history with another witness's outcome."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ..runs import Kind, ReferenceRun, Sample
 
 
 class ReferenceLaw(Law):
-    """A law that judges the reference's run of each history by another witness's outcome.
+    """A law that compares the reference's run of each history with another witness's outcome.
 
     Attributes:
-        witness: The witness' name in reports.
+        witness: The name of the other witness in reports.
     """
 
     witness: ClassVar[str]
@@ -30,9 +30,10 @@ class ReferenceLaw(Law):
     is_plain = True
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the coverage goals of the profile, of its clock, and of its neighbours, whose results must differ.
+        """Return the coverage goals of the profile and its clock, and a goal for each off-by-one number that must
+        change a result.
 
-        For drawn definitions, the goals are each value and each pair of values of their options, and the kinds of input
+        For drawn definitions, the goals are each value and each pair of values of the options, and the kinds of input
         values.
         """
         if sample.kind is Kind.DEFINITIONS:
@@ -43,15 +44,15 @@ class ReferenceLaw(Law):
         return sample.goals([*coverage_goals(registration, definition), *of_clock, *differing])
 
     def outcomes(self, histories: Sequence[History], played: Sequence[Played]) -> list[Outcome]:
-        """Return the witness's outcome of each history, from the reference's run of each."""
+        """Return the other witness's outcome of each history, from the reference's runs."""
         raise NotImplementedError
 
     def served(self, run: ReferenceRun) -> list[tuple[History, Played]]:
-        """Return the histories of a run that the law judges, with the reference's run of each."""
+        """Return the histories of a run that the law judges, with the reference's run of each history."""
         return list(zip(run.histories, run.played, strict=True))
 
     def differences(self, history: History, played: Played, outcome: Outcome) -> Sequence[Difference]:
-        """Return the differences between the witness's outcome and the reference's."""
+        """Return the differences between the other witness's outcome and the reference's outcome."""
         unordered = outcome.grain is Grain.END and played.definition.unordered
         return differences(Outcome.of_play(history.name, played), outcome, unordered)
 
@@ -69,13 +70,13 @@ class ReferenceLaw(Law):
         yield from violations(histories, (self.compared(*one, result) for one in each))
 
     def compared(self, history: History, played: Played, outcome: Outcome, result: LawResult) -> Comparison:
-        """Compare the reference's run of a history with the witness's outcome; record explanations in `result`."""
+        """Compare the reference's run of a history with the other witness's outcome; record divergences in `result`."""
         expected = Outcome.of_play(history.name, played)
         found = self.differences(history, played, outcome)
         return Comparison((REFERENCE, expected), (self.witness, outcome), found)
 
     def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
-        """Run the witness again on each history, and judge it."""
+        """Run the other witness again on each history, and compare the outcomes."""
         histories, unnoted = [case.history for case in cases], LawResult(self)
         played = [play(history) for history in histories]
         each = zip(histories, played, self.outcomes(histories, played), strict=True)
@@ -88,6 +89,6 @@ def _kind_goals(sample: Sample) -> list[str]:
 
 
 def meaning_of(history: History, played: Played) -> Outcome:
-    """Return the meaning of a run's accepted records at the end."""
+    """Return the meaning of all records that a run of the reference accepted."""
     meaning = registration_of(history.operator).operator.meaning(played.definition, played.accepted, played.clock)
     return Outcome(history.name, Grain.END, final=meaning, is_stream=played.definition.is_stream)

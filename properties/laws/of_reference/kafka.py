@@ -1,4 +1,4 @@
-"""The law *kafka*: the real Kafka Streams emits the reference's changelog, except for named divergences."""
+"""The law *kafka*: the real Kafka Streams emits the reference's changelog, except for known divergences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from .judging import ReferenceLaw
 
 
 class KafkaLaw(ReferenceLaw):
-    """Runs histories on Kafka step by step, under stream time, for profiles of which Kafka can run at least half."""
+    """Runs histories on Kafka step by step, under stream time, if Kafka can run at least half of a profile's
+    histories.
+    """
 
     name = "kafka"
     between = ("reference", "kafka")
@@ -34,7 +36,9 @@ class KafkaLaw(ReferenceLaw):
         return 2 * len(self._answered(sample.histories)) >= len(asked) > 0
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the goals under stream time; Kafka reports no dropped record, and refuses some null histories."""
+        """Return the coverage goals under stream time; Kafka reports no dropped record, and refuses some histories with
+        nulls.
+        """
         goals = coverage_goals(sample.registration, sample.definition, stream_time=True)
         differing = [neighbour.goal for neighbour in neighbours(sample.registration.name, sample.options)]
         return sample.goals([*(goal for goal in goals if "null" not in goal), *differing])
@@ -49,7 +53,7 @@ class KafkaLaw(ReferenceLaw):
         return witness_named("kafka").evaluate(histories)
 
     def compared(self, history: History, played: Played, outcome: Outcome, result: LawResult) -> Comparison:
-        """Compare as other laws do; differences explained by a named divergence are counted by its name."""
+        """Compare the outcomes; count differences that a known divergence explains by the divergence's name."""
         from ...witnesses.kafka.divergences import explained
 
         comparison = super().compared(history, played, outcome, result)

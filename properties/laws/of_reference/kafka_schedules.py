@@ -1,4 +1,4 @@
-"""The law *schedules on kafka*: under any schedule, Kafka emits the same as the protocol's model at each message."""
+"""The law *schedules on kafka*: after each message delivery, Kafka has emitted the output of the protocol's model."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .kafka import KafkaLaw
 from .schedules import under_schedule
 
 RECORDS = 8
-"""The largest number of records in a checked history; deliveries triple its length."""
+"""The largest number of records in a judged history; deliveries triple the history's length."""
 HISTORIES = 100
-"""The largest number of checked histories of a profile."""
+"""The largest number of judged histories of a profile."""
 
 
 class SchedulesOnKafka(StagedLaw):
-    """Runs histories on Kafka under stream time, for profiles of which Kafka can run at least half."""
+    """Runs histories on Kafka under stream time, if Kafka can run at least half of a profile's histories."""
 
     name = "schedules on kafka"
     between = ("protocol", "kafka")
@@ -42,11 +42,13 @@ class SchedulesOnKafka(StagedLaw):
         return sample.kind is Kind.REFERENCE and KafkaLaw().is_asked_of(sample)
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Require that messages overtake each other, and arrive too late."""
+        """Return the goals that messages overtake each other, and that messages arrive too late."""
         return sample.goals(GOALS)
 
     def judge(self, run: ReferenceRun, result: LawResult) -> Iterator[BrokenCase]:  # type: ignore[override]
-        """Judge the first histories of a sample, each under a random schedule that depends only on the history."""
+        """Judge the first histories of a sample, each under a random schedule of delivery that depends only on the
+        history.
+        """
         kafka = witness_named("kafka")
         short = (one.with_lines(one.records[:RECORDS]) for one in run.histories if one.clock == "stream_time")
         asked = [under_schedule(one) for one in short if kafka.refuses(one) is None][:HISTORIES]
@@ -60,7 +62,9 @@ class SchedulesOnKafka(StagedLaw):
         return KafkaWitness().stage(histories, strict=False)
 
     def compared(self, history: History, staged: Staged, result: LawResult) -> Comparison:
-        """Compare with the protocol; differences explained by a named divergence are counted by its name."""
+        """Compare the outcome with the protocol's outcome; count differences that a known divergence explains by its
+        name.
+        """
         from ...witnesses.kafka.divergences import explained
 
         expected = staged_by_protocol(history)

@@ -1,4 +1,4 @@
-"""The law *protocol*: with immediate delivery, the message protocol emits the reference's changelog."""
+"""The law *protocol*: if each message is delivered at once, the message protocol emits the reference's changelog."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .judging import ReferenceLaw
 
 
 class ProtocolLaw(ReferenceLaw):
-    """Compares the model with messages to the model without messages."""
+    """Compares the operator's model with messages with the model without messages."""
 
     name = "protocol"
     between = ("reference", "protocol")
     says = "messages delivered at once emit the reference's changelog"
     needs = "protocol"
-    reason = "its registration has no protocol: it sends no messages"
+    reason = "its registration has no message protocol, because it sends no messages"
     witness = "the protocol"
 
     def outcomes(self, histories: Sequence[History], played: Sequence[Played]) -> list[Outcome]:
-        """Run each history on the protocol."""
+        """Run each history on the message protocol."""
         return witness_named("protocol").evaluate(histories)

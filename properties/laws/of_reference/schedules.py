@@ -1,4 +1,4 @@
-"""The law *schedules* of the reference: under any schedule of delivery, the join is right once no message waits."""
+"""The law *schedules* of the reference: under any schedule of delivery, the join is right when no message waits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .judging import ReferenceLaw, meaning_of
 
 
 class SchedulesOfReference(ScheduledLaw, ReferenceLaw):
-    """Checks protocols that answer every change, by values only: timestamps depend on a message's route."""
+    """Compares only values, because timestamps depend on a message's route; the protocol must answer every change."""
 
     name = "schedules"
     between = ("reference", "protocol")
@@ -24,12 +24,12 @@ class SchedulesOfReference(ScheduledLaw, ReferenceLaw):
     witness = "the meaning"
 
     def is_asked_of(self, sample: Sample) -> bool:
-        """Return whether the law judges a sample: the protocol must answer every change."""
+        """Return whether the law judges a sample, because the sample's protocol answers every change."""
         protocol = sample.registration.protocol
         return super().is_asked_of(sample) and protocol is not None and protocol.answers_all(sample.options)
 
     def served(self, run: ReferenceRun) -> list[tuple[History, Played]]:
-        """Return the histories of a run, each under a random schedule that depends only on the history."""
+        """Return the histories of a run, each under a random schedule of delivery that depends only on the history."""
         asked = [under_schedule(history) for history in run.histories]
         return [(history, play(history)) for history in asked]
 
@@ -38,10 +38,10 @@ class SchedulesOfReference(ScheduledLaw, ReferenceLaw):
         return list(map(meaning_of, histories, played))
 
     def differences(self, history: History, played: Played, outcome: Outcome) -> Sequence[Difference]:
-        """Return the differences between the values of the folded changelog and the meaning."""
+        """Return the differences between the values of the folded changelog and of the meaning."""
         return result_differences(history.name, None, untimed(outcome.result), untimed(played.result))
 
 
 def under_schedule(history: History) -> History:
-    """Return a history with manual delivery, under a schedule drawn with the history's text as the seed."""
+    """Return a history with explicit deliveries, under a schedule whose seed is the history's text."""
     return scheduled(history, random.Random(crc32(history.to_text().encode())))

@@ -12,7 +12,9 @@ from .judging import OutcomeLaw
 
 
 class Changelog(OutcomeLaw):
-    """Compares the changelog with the reference's; as maps, they would hide duplicate and swapped tombstones."""
+    """Compares Spark's changelog with the reference's as lists, because maps would hide duplicate and swapped
+    tombstones.
+    """
 
     name = "changelog"
     between = ("reference", "spark")
@@ -21,5 +23,5 @@ class Changelog(OutcomeLaw):
     def differences(
         self, history: History, played: Played, outcome: Outcome, left: Sequence[StoredState]
     ) -> Sequence[Difference]:
-        """Return the differences from the reference in the ordered changes of each key and batch."""
+        """Return the differences from the reference in the ordered changes of each key in each batch."""
         return differences(Outcome.of_play(history.name, played), outcome)

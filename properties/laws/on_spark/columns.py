@@ -1,6 +1,6 @@
-"""The law *columns*: with typed columns, as in users' jobs, a changelog equals the reference's, column by column.
+"""The law *columns*: with typed columns, as in users' jobs, each column of the changelog equals the reference's.
 
-An operator runs in each layout with different options, so that a history's options identify its layout.
+The operator runs with different options in each layout of columns, so a history's options identify its layout.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from ..runs import Kind, Sample, TypedRun
 from .labels import label_differences, labels_of
 
 AROUND_1970_MS = 40
-"""How long before 1970 histories start (ms) if the operator depends on the clock, which starts at 1970."""
+"""How long before 1970 histories start (ms), for operators that depend on the clock, which starts at 1970."""
 LONG_AFTER_MS = 10**12
 AHEAD_MS = 10_000
-"""How far rows without a key are ahead of all other rows (ms), so that any effect on the clock shows."""
+"""How far (ms) rows without a key are ahead of other rows, so that an effect of these rows on the clock shows."""
 EMITTED, TWO_KEYS, NULL_KEYS, REORDERED = "change emitted", "two keys", "null key", "batch not in order of time"
 MOVED = "clock moved by a record"
-"""The prefix of a goal: a record of each input."""
+"""The prefix of a coverage goal about a record of an input."""
 TODAY = "change emitted at a time of more than 32 bits"
 NO_CLOCK = "null key that the clock must not follow"
 FRACTION, WIDE = "fraction emitted", "number of more than 32 bits emitted"
@@ -48,13 +48,13 @@ AGAIN_CHANGED, AGAIN_NULL, AGAIN_LATE = (
 
 
 class InLayout(NamedTuple):
-    """A layout, and the operator's options in it.
+    """A layout of columns, with an operator's options.
 
     Attributes:
         layout: The layout.
-        profile: Its name in reports.
+        profile: The layout's name in reports.
         options: The operator's options.
-        kind: The name of the kind of the drawn values.
+        kind: The name of the kind of values that are drawn.
     """
 
     layout: Layout
@@ -64,7 +64,7 @@ class InLayout(NamedTuple):
 
 
 class InColumns(Law):
-    """In each layout, the changelog equals the reference's: every column, and the ordered changes of each key."""
+    """Compares the changelog in each layout with the reference's: every column, and the ordered changes of each key."""
 
     name = "columns"
     between = ("reference", "spark")
@@ -74,13 +74,15 @@ class InColumns(Law):
     null_keys_alone = False
 
     def not_checked(self, registration: Registration) -> str | None:
-        """Return the reason why the law skips an operator: its binding works only with the columns of cohorts."""
+        """Return the reason why the law skips an operator, for example because the binding supports only a cohort's
+        columns.
+        """
         if registration.spark is not None and registration.spark.typed is not None:
             return None
         return "its binding names no columns of other types"
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the coverage goals of this layout."""
+        """Return the coverage goals of a layout."""
         asked: InLayout = sample.more
         return [f"{goal} ({asked.layout.name})" for goal in _goals(asked, sample.registration, sample.definition)]
 
@@ -97,22 +99,24 @@ class InColumns(Law):
         yield from violations(run.histories, comparisons)
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
-        """Run a cohort again in the layout of its options.
+        """Run a cohort again in the layout that has the cohort's options.
 
         Raises:
-            CannotRecheck: No layout has these options, or the witness is a user's job.
+            CannotRecheck: No layout has these options, or the witness runs a user's job.
         """
         if isinstance(witness, JobWitness):
-            raise CannotRecheck("the law 'columns' can't be asked of a job, which names its columns itself")
+            raise CannotRecheck("the law 'columns' doesn't apply to a job, which has its own column names")
         asked = [one for one in layouts_of(registration_of(cohort.operator)) if one.options == dict(cohort.options)]
         if not asked:
-            raise CannotRecheck(f"in which columns {cohort.operator} ran under {dict(cohort.options)} isn't known")
+            raise CannotRecheck(f"the columns in which {cohort.operator} ran under {dict(cohort.options)} are unknown")
         found: list[Comparison] = []
         for one in asked:
             histories = tuple(prepared(one.layout, history) for history in cohort.histories)
             answers = answers_in(one.layout, replace(cohort, histories=histories), witness)
             again = [
-                _compared(history, ours, ours if answer.failed == "together" else answer)  # no known failure
+                _compared(
+                    history, ours, ours if answer.failed == "together" else answer
+                )  # a failure that no goal expects
                 for history, answer in zip(histories, answers, strict=True)
                 for ours in [expected(one.layout, history)]
             ]
@@ -121,10 +125,11 @@ class InColumns(Law):
 
 
 def layouts_of(registration: Registration) -> list[InLayout]:
-    """Return an operator's layouts, each with its options.
+    """Return an operator's layouts of columns, each with options of the operator.
 
-    Unless its binding names them, the options are profiles'. A batch DataFrame gets a profile that emits on close,
-    because a batch closes everything. Layouts get different profiles as long as there are enough.
+    The options are those of profiles, unless the operator's binding names options. The layout of a batch DataFrame has
+    a profile that emits on close, because a batch closes all windows. Layouts have different profiles as long as there
+    are enough profiles.
     """
     if registration.spark is None or registration.spark.typed is None:
         return []
@@ -152,20 +157,20 @@ def layouts_of(registration: Registration) -> list[InLayout]:
 
 
 def _declarable(layout: Layout, operator: str, options: Options) -> Layout:
-    """Return a layout; without the start under other options if the operator has no other options."""
+    """Return a layout; omit the start with other options if the operator has no other options."""
     if any(others_of(operator, options)):
         return layout
     return replace(layout, starts_otherwise=[one for one in layout.starts_otherwise if one != OTHER_OPTIONS])
 
 
 def in_turn(asked: InLayout, seed: int) -> InLayout:
-    """Return the layouts for a seed, each with only one of the other declarations, because each start costs a batch."""
+    """Return the layouts for a seed, each with one of its further declarations, because each start costs a batch."""
     declared = asked.layout.starts_otherwise
     return asked._replace(layout=replace(asked.layout, starts_otherwise=declared and [declared[seed % len(declared)]]))
 
 
 def answers_in(layout: Layout, cohort: Cohort, witness: QueryWitness) -> list[TypedAnswer]:
-    """Run a cohort in a layout, with a witness's logic; if the layout requires it, a stream crashes and restarts."""
+    """Run a cohort in a layout with a witness's logic; if the layout requires it, crash and restart the query."""
     registration = registration_of(cohort.operator)
     starts_at_ms = _starts_at_ms(layout, registration, registration.declare(cohort.options))
     run = RunOptions(
@@ -177,7 +182,9 @@ def answers_in(layout: Layout, cohort: Cohort, witness: QueryWitness) -> list[Ty
 
 
 def prepared(layout: Layout, history: History) -> History:
-    """Return a history with a unique answer in a layout: without an order column, times in a batch are unique."""
+    """Return a history whose output in a layout is unique: without an order column, timestamps in a batch are
+    unique.
+    """
     if layout.order is not None:
         return history
     batches = []
@@ -190,7 +197,7 @@ def prepared(layout: Layout, history: History) -> History:
 
 
 def with_null_keys_ahead(history: History) -> History:
-    """Return a history in which every second record without a key is far ahead of all others, if these are dropped."""
+    """Return a history in which every second record without a key is far ahead, if the operator drops such records."""
     if keeps_null_keys(registration_of(history.operator).declare(history.options)):
         return history
     lines: list[Line] = []
@@ -225,7 +232,7 @@ def expected(layout: Layout, history: History) -> TypedAnswer:
     if layout.is_batch:
         lines = [*(record for batch in batches for record in batch), ClockAdvance(schedule[-1] + LONG_AFTER_MS)]
     elif registration.by_clock(definition) and not shift_ms:
-        # Spark's watermark starts at 1970, and so does the clock.
+        # Spark's watermark starts at 1970, so the clock does too.
         lines, first = [ClockAdvance(-starts_at_ms), CUT, *lines], 1
     as_played = history.with_lines(lines)
     played, causes = played_with_causes(as_played)
@@ -246,7 +253,7 @@ def expected(layout: Layout, history: History) -> TypedAnswer:
     if not layout.reports_dropped:
         entries = [entry for entry in entries if not isinstance(entry.output, Dropped)]
         labels = [label for label in labels if label.change != DROPPED]
-    if early:  # records are dropped in order
+    if early:  # the operator drops records in order
         labels.sort(key=lambda label: (label.cause or 0) if label.change == DROPPED else -1)
     if layout.order is None:
         labels = [label._replace(cause=None) for label in labels]
@@ -260,7 +267,7 @@ _Numbered: TypeAlias = list[list[tuple[int, Record]]]
 def _in_times_of_spark(
     layout: Layout, numbered: _Numbered, shift_ms: int
 ) -> tuple[_Numbered, list[tuple[Entry, Label]]]:
-    """Return records in Spark's times, and the outputs for records dropped before 1970: windows start in 1970."""
+    """Return records with Spark's timestamps, and outputs for records dropped before 1970, where windows start."""
     kept: _Numbered = [[] for _ in numbered]
     early: list[tuple[Entry, Label]] = []
     for batch, of_batch in enumerate(numbered):
@@ -286,7 +293,7 @@ def _shifted(entry: Entry, first: int, by_ms: int, windows_too: bool) -> Entry:
 
 
 def _starts_at_ms(layout: Layout, registration: Registration, definition: Any) -> int:
-    """Return the start time of the histories (ms since 1970)."""
+    """Return the timestamp at which histories start (ms since 1970)."""
     aligned = registration.domain.aligned(definition)
     if not (aligned if layout.is_batch else registration.by_clock(definition)):
         return layout.starts_at_ms
@@ -304,7 +311,9 @@ def _compared(history: History, ours: TypedAnswer, theirs: TypedAnswer) -> Compa
 
 
 def _without_order_of_null_keys(outcome: Outcome) -> Outcome:
-    """Return an outcome with sorted output of null keys, because null keys with different null parts are unordered."""
+    """Return an outcome with the output of null keys sorted, because null keys with different null columns have no
+    order.
+    """
     null = [entry for entry in outcome.entries if entry.output.key is None]
     others = [entry for entry in outcome.entries if entry.output.key is not None]
     return replace(outcome, entries=[*others, *sorted(null, key=lambda one: (one.batch, repr(one.output)))])
@@ -343,7 +352,7 @@ def _goals(asked: InLayout, registration: Registration, definition: Any) -> Iter
 
 
 def _goals_of_values(asked: InLayout, definition: Any) -> Iterator[str]:
-    """Return the names of the goals for aggregates of numbers."""
+    """Return the names of the coverage goals for aggregates of numbers."""
     name = getattr(getattr(definition, "aggregate", None), "name", None)
     if getattr(definition, "storage", None) == "full":
         return
@@ -354,7 +363,7 @@ def _goals_of_values(asked: InLayout, definition: Any) -> Iterator[str]:
 
 
 def _met(asked: InLayout, history: History, ours: TypedAnswer, answer: TypedAnswer) -> Iterator[str]:
-    """Return the names of the goals that a history met; `ours` is its expected outcome."""
+    """Return the names of the coverage goals that a history met; `ours` is the history's expected outcome."""
     layout, registration = asked.layout, registration_of(history.operator)
     starts_at_ms = _starts_at_ms(layout, registration, registration.declare(history.options))
     changes = [entry.output for entry in ours.outcome.entries if isinstance(entry.output, Change)]

@@ -15,7 +15,7 @@ from .judging import OutcomeLaw, covered
 
 
 class DuckDB(OutcomeLaw):
-    """Adds an oracle that depends on neither the reference nor Spark."""
+    """Compares Spark with an oracle that uses neither the reference nor Spark."""
 
     name = "duckdb"
     between = ("duckdb", "spark")
@@ -47,5 +47,5 @@ def _compared(
 
 
 def unordered(history: History) -> bool:
-    """Return whether a history's definition leaves the order of list values' members free."""
+    """Return whether the definition of a history leaves the order of members in lists open."""
     return bool(registration_of(history.operator).declare(history.options).unordered)

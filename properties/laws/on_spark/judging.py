@@ -1,4 +1,4 @@
-"""The base of laws that compare Spark's run with the expected outcome of each history."""
+"""The base class of laws that compare Spark's outcome of each history with an expected outcome."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ EMPTY_BATCH = "empty batch"
 
 
 def by_reference(history: History, played: Played | None = None) -> Named:
-    """Return the reference's outcome of a history, and the reference's name."""
+    """Return the reference's name, and the reference's outcome of a history."""
     return REFERENCE, Outcome.of_play(history.name, played or play(history))
 
 
 def covered(run: Run) -> Counter[str]:
-    """Count the goals that the drawn histories of a run met, including the empty last batch if it exists."""
+    """Count the coverage goals that a run's drawn histories met, with an empty last batch if there is one."""
     found = run.sample.cover(run.whole.covered)
     found[EMPTY_BATCH] = sum(not all(record_batches(one)[:-1]) for one in run.histories[: run.drawn])
     return found
 
 
 class OutcomeLaw(Law):
-    """A law that judges each history of a random sample, including its variants, by its outcome on Spark."""
+    """A law that judges the outcome on Spark of each history of a random sample, variants included."""
 
     kinds: tuple[Kind, ...] = (Kind.RANDOM, Kind.WITHOUT_LATE_DATA)
     is_plain = True
@@ -56,13 +56,13 @@ class OutcomeLaw(Law):
     def differences(
         self, history: History, played: Played, outcome: Outcome, left: Sequence[StoredState]
     ) -> Sequence[Difference]:
-        """Return the differences between a history's outcome and the expected outcome.
+        """Return the differences between a history's outcome on Spark and the expected outcome.
 
         Args:
             history: The history.
             played: The reference's run of the history.
             outcome: The history's outcome on Spark.
-            left: The final state of its keys; empty if the state isn't read.
+            left: The state of the history's keys at the end; empty if the law doesn't read the state.
         """
         raise NotImplementedError
 
@@ -73,7 +73,7 @@ class OutcomeLaw(Law):
         yield from violations(run.histories, self._compared(run.histories, run.played, run.answers, "Spark"))
 
     def recheck_together(self, histories: Sequence[History], witness: QueryWitness) -> list[Comparison]:
-        """Run histories again, and judge each."""
+        """Run histories again, and judge each history."""
         name = "the job" if isinstance(witness, JobWitness) else "Spark"
         return [*self._compared(histories, map(play, histories), witness.answers(histories, self.options), name)]
 

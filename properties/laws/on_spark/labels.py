@@ -1,4 +1,4 @@
-"""The law *labels*: each change has the right kind and cause, and a dropped row keeps its own time."""
+"""The law *labels*: each change has the right kind and cause, and a dropped row keeps its own timestamp."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CAUSED, CLOSED = "changes that a record sets off", "changes that the clock sets 
 
 
 class Labels(Law):
-    """Compares the columns `change` and `cause`, and the time of dropped rows, with the reference."""
+    """Compares the columns `change` and `cause`, and the timestamps of dropped rows, with the reference."""
 
     name = "labels"
     between = ("reference", "spark")
@@ -34,7 +34,9 @@ class Labels(Law):
         return sample.kind is Kind.RANDOM and sample.is_pooled
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Require changes caused by records and, if something closes, by the clock."""
+        """Return the goals that records cause changes and, if the operator closes windows, that the clock causes
+        changes.
+        """
         closes = sample.options.get("emit") == "close"
         return [CAUSED, *[CLOSED] * closes]
 
@@ -54,7 +56,7 @@ class Labels(Law):
         """Run histories again in shared queries."""
         answers = witness.answers(histories)
         if not answers.labels:
-            raise CannotRecheck("the law 'labels' is asked in shared queries, and this operator has none")
+            raise CannotRecheck("the law 'labels' is judged in shared queries, which this operator doesn't have")
         return [
             Comparison(
                 by_reference(history),
@@ -71,7 +73,7 @@ def expected_labels(history: History) -> list[Label]:
 
 
 def labels_of(history: History, played: Played, causes: Sequence[int | None]) -> Iterator[Label]:
-    """Yield the expected labels of each change and each dropped record of the reference's run."""
+    """Yield the expected label of each change and each dropped record in the reference's run."""
     for entry, cause in zip(played.entries, causes, strict=True):
         output = entry.output
         if isinstance(output, Dropped):
@@ -82,7 +84,7 @@ def labels_of(history: History, played: Played, causes: Sequence[int | None]) ->
 
 
 def label_differences(history: History, expected: Iterable[Label], labels: Iterable[Label]) -> list[Difference]:
-    """Return the differences between expected and actual labels, in the order of each key."""
+    """Return the differences between the expected and the actual labels, in the order of each key."""
     return differing_steps(history.name, _steps(expected), _steps(labels))
 
 

@@ -22,19 +22,21 @@ from ..runs import Kind, Run, Sample
 
 
 class NativeLaw(Law):
-    """Compares the ordered changes of each key for a table, and the bag of each batch for a stream."""
+    """Compares the ordered changes of each key if the result is a table, and each batch's rows without order for a
+    stream.
+    """
 
     name = "native"
     between = ("reference", "spark-native")
     kinds = (Kind.NATIVE,)
     needs = "native"
-    reason = "its registration has no operator of Spark's own"
+    reason = "Spark has no such operator of its own"
 
     def sentence(self, registration: Registration) -> str:
         return f"Spark's own {registration.native.sentence}" if registration.native else ""
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the coverage goals of the profile; cohorts exclude histories with null keys."""
+        """Return the coverage goals of the profile; shared queries have no histories with null keys."""
         if sample.more.without_late_data:
             return ()
         goals = [*coverage_goals(sample.registration, sample.definition), *native_of(sample.registration).goals]
@@ -49,19 +51,19 @@ class NativeLaw(Law):
         yield from violations(run.histories, map(compared, run.histories, run.outcomes))
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
-        """Run the histories again on Spark's own operator, which our mutants don't replace."""
+        """Run the histories again on Spark's own operator, which mutants don't replace."""
         outcomes, _ = NativeSparkWitness(settings_of(cohort.operator, cohort.options)).run(cohort, PLAIN)
         return list(map(compared, cohort.histories, outcomes))
 
 
 def native_of(registration: Registration) -> NativeBinding:
-    """Return the binding of Spark's own operator, if the operator has one."""
+    """Return the binding of Spark's own operator, if Spark has such an operator."""
     assert registration.native is not None
     return registration.native
 
 
 def settings_of(operator: str, options: Any) -> dict[str, str]:
-    """Return the settings of Spark for the native profile with these options."""
+    """Return Spark's settings for the profile of Spark's own operator that has these options."""
     profiles = native_of(registration_of(operator)).profiles.values()
     return next((dict(one.settings) for one in profiles if dict(one.options) == dict(options)), {})
 

@@ -1,7 +1,7 @@
-"""The law *retention*: operators that keep rows forever by definition accept a retention.
+"""The law *retention*: an operator that keeps rows forever by definition can also have a retention.
 
-With the parameter `retention`, they emit the same output as the reference, which has no such parameter, within the
-retention. Long after it, the bounded state is empty.
+With the parameter `retention`, the operator's output equals the reference's output within the retention; the reference
+has no such parameter. Long after the retention, the operator's state is empty.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ SIDES = ("within the retention", "beyond the retention")
 
 
 class RetentionLaw(Law):
-    """The law *retention*, for the profiles with a registered retention."""
+    """The law *retention*, for profiles with a retention in the operator's registration."""
 
     name = "retention"
     between = ("reference", "spark")
     kinds = (Kind.RETENTION,)
     says = "within its retention a row counts as if it were kept for ever, and then it is gone"
     needs = "retention"
-    reason = "its registration has no retention besides the definition's"
+    reason = "its registration has no retention besides the definition's retention"
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Require records on both sides of the retention."""
+        """Return the goals that records are within and beyond the retention."""
         return sample.goals(SIDES)
 
     def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:
@@ -57,11 +57,11 @@ class RetentionLaw(Law):
 
 
 def with_retention(operator: str, options: Options, retention_ms: int, witness: QueryWitness) -> JobWitness:
-    """Return the witness that runs an operator's implementation, or a mutant of it, with a retention.
+    """Return the witness that runs an operator's implementation, or a mutant, with a retention.
 
     Args:
         operator: The operator's name.
-        options: Its options, as in a history file.
+        options: The operator's options, as in a history file.
         retention_ms: The retention (ms).
         witness: The witness that provides the logic.
     """
@@ -75,17 +75,17 @@ def with_retention(operator: str, options: Options, retention_ms: int, witness: 
 
 
 def retention_of(cohort: Cohort) -> int:
-    """Return the law's retention (ms) for histories with these options.
+    """Return the law's retention (ms) for histories with given options.
 
     Raises:
-        CannotRecheck: The law uses no retention for these options.
+        CannotRecheck: No profile with these options has a retention.
     """
     registration = registration_of(cohort.operator)
     profiles = registration.retention.profiles if registration.retention else {}
     for name, (changed, retention_ms) in profiles.items():
         if {**registration.profiles[name], **changed} == dict(cohort.options):
             return retention_ms
-    raise CannotRecheck(f"with which retention {cohort.operator} ran under {dict(cohort.options)} isn't known any more")
+    raise CannotRecheck(f"the retention with which {cohort.operator} ran under {dict(cohort.options)} is unknown")
 
 
 def _compared(histories: Sequence[History], retention_ms: int, answers: Answers) -> list[Comparison]:
@@ -102,6 +102,8 @@ def _compared(histories: Sequence[History], retention_ms: int, answers: Answers)
 
 
 def has_rows(fields: Sequence[Any]) -> bool:
-    """Return whether rows or windows of a key are left; a table's row, whose last field is a time, may stay."""
+    """Return whether a key still has rows or windows in the state; a table's row, whose last field is a time, may
+    stay.
+    """
     lists = [rows for rows in fields if isinstance(rows, list) and rows]
     return any(all(isinstance(row, list) for row in rows) for rows in lists)

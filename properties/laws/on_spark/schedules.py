@@ -1,4 +1,4 @@
-"""The law *schedules* on Spark: under any schedule, output and waiting messages of each step equal the protocol's."""
+"""The law *schedules* on Spark: after each message, output and waiting messages equal the protocol's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..scheduling import GOALS, StagedLaw, goals_met
 
 
 class Schedules(StagedLaw):
-    """Runs histories with manual delivery message by message, in separate queries with messages between them."""
+    """Runs histories with explicit deliveries message by message, in separate queries that exchange messages."""
 
     name = "schedules"
     between = ("protocol", "spark")
@@ -21,7 +21,7 @@ class Schedules(StagedLaw):
     says = "in three queries, under any schedule, each step emits and leaves waiting what the protocol does"
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Require that messages overtake each other, and arrive too late."""
+        """Return the goals that messages overtake each other, and that messages arrive too late."""
         return GOALS
 
     def judge(self, run: StagedRun, result: LawResult) -> Iterator[BrokenCase]:  # type: ignore[override]
@@ -31,14 +31,14 @@ class Schedules(StagedLaw):
         yield from self.judge_staged(run.histories, run.staged, result)
 
     def stage(self, histories: Sequence[History], witness: QueryWitness) -> Sequence[Staged]:
-        """Run histories in an operator's separate queries on Spark, which are connected by channels."""
+        """Run histories in an operator's separate queries on Spark, which exchange messages through channels."""
         from ...witnesses.spark.staged import play_staged
 
         logics = None if witness.logic is None else [witness.logic] * len(histories)
         return play_staged(histories, logics, strict=logics is None)
 
     def compared(self, history: History, staged: Staged, result: LawResult) -> Comparison:
-        """Compare the output and the waiting messages of three queries with the protocol's."""
+        """Compare the output and the waiting messages of three queries with those of the protocol."""
         expected = staged_by_protocol(history)
         sides = ("the protocol", expected.outcome), ("Spark in three queries", staged.outcome)
         return Comparison(*sides, staged_differences(history, staged, expected))

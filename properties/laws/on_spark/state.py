@@ -1,6 +1,6 @@
-"""The law *state*: the state is empty once the clock has passed everything, or once every row of a table is deleted.
+"""The law *state*: the state is empty once the clock is past all retentions, or once all rows of a table are deleted.
 
-An operator's registration declares which event empties the state, and which state remains.
+An operator's registration declares which of these events empties the state, and which state remains.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXPIRED, STORED, DELETED = "state expired", "rows stored", "rows deleted"
 
 
 class StateLaw(OutcomeLaw):
-    """Every key left in the state at the end is a difference."""
+    """Reports each key that has state at the end."""
 
     name = "state"
     between = ("reference", "spark")
@@ -32,7 +32,7 @@ class StateLaw(OutcomeLaw):
     shows_neighbours = False
 
     def sentence(self, registration: Registration) -> str:
-        """Return a sentence: the event that empties the operator's state, and the state that remains."""
+        """Return the law's statement: which event empties the operator's state, and which state remains."""
         says = []
         if registration.bounded_state is not None:
             says.append("a key's state is gone after its retention")
@@ -53,11 +53,13 @@ class StateLaw(OutcomeLaw):
         return sample.bounds_state or sample.is_emptied
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Require state during the run; if rows aren't deleted, Spark must show their state."""
+        """Return the goals that there is state during the run and, unless rows are deleted, that Spark shows their
+        state.
+        """
         return sample.goals([EXPIRED] if sample.bounds_state else [STORED, DELETED])
 
     def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:
-        """Judge each history of a run that ends long after all of its records, or with empty tables."""
+        """Judge each history of a run that ends long after all records, or with empty tables."""
         met: Counter[str] = Counter()
         of_each = zip(run.histories, run.played, run.outcomes, run.leftover, strict=True)
         for history, played, outcome, stored in of_each:
@@ -77,7 +79,7 @@ class StateLaw(OutcomeLaw):
     def differences(
         self, history: History, played: Played, outcome: Outcome, left: Sequence[StoredState]
     ) -> Sequence[Difference]:
-        """Return the keys with remaining state."""
+        """Return the keys that still have state."""
         registration = registration_of(history.operator)
         if registration.bounds_state(played.definition):
             return state_left(history.name, left)
@@ -85,12 +87,12 @@ class StateLaw(OutcomeLaw):
 
 
 def unexplained(history: History, stored: Iterable[StoredState]) -> list[StoredState]:
-    """Return the state of a history without the state that its operator declares as permanent."""
+    """Return the state of a history without the state that the operator declares as permanent."""
     registration = registration_of(history.operator)
     tables, definition = registration.tables, registration.declare(history.options)
     return [one for one in stored if tables is None or not tables.is_kept(definition, one.fields)]
 
 
 def state_left(name: str, stored: Iterable[StoredState]) -> list[Difference]:
-    """Return a difference for each key of a history in the remaining state."""
+    """Return a difference for each key of a history that still has state."""
     return [Difference(None, "no state", "state left", key, name) for key in sorted({one.key for one in stored})]

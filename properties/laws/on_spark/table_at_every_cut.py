@@ -1,4 +1,4 @@
-"""The law *table at every cut*: after every batch, Spark's changelog folds to the meaning."""
+"""The law *table at every cut*: after every batch, Spark's folded changelog equals the meaning."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .judging import OutcomeLaw
 
 
 class TableAtEveryCut(OutcomeLaw):
-    """Compares the folded changelog with the meaning, independent of the intermediate changes of the reference."""
+    """Compares the folded changelog with the meaning, whatever intermediate changes the reference emits."""
 
     name = "table at every cut"
     between = ("reference", "spark")
@@ -23,5 +23,5 @@ class TableAtEveryCut(OutcomeLaw):
     def differences(
         self, history: History, played: Played, outcome: Outcome, left: Sequence[StoredState]
     ) -> Sequence[Difference]:
-        """Return the rows that differ between table and meaning, after the first batch with differences."""
+        """Return the rows that differ between the table and the meaning, for the first batch with differences."""
         return folded_differences(history, played, by_batch(outcome.entries, len(played.steps)))

@@ -1,1 +1,1 @@
-"""Mutants: every law catches at least one."""
+"""The mutants of operators; every law kills at least one mutant."""

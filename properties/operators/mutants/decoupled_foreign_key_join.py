@@ -1,6 +1,6 @@
-"""Mutants of the foreign-key join that need waiting messages: only three queries show them.
+"""Mutants of the foreign-key join that show only while messages wait, so in three queries.
 
-Source: `docs/facts.md`, "Bugs that shipped" and "Races of the foreign-key join".
+Source: The bugs are described in `docs/facts.md`, "Bugs that shipped" and "Races of the foreign-key join".
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ...registration.mutants import mutants_of
 from .making import logics_in, returning
 
 IN_THREE_QUERIES = "in three queries"
-"""The profile of these mutants' histories: every definition, with a schedule of delivery."""
+"""The profile of the histories for these mutants: every definition, with a schedule of delivery."""
 
 
 class AsksTheOldKey(SenderLogic):
-    """A changed foreign key asks both the old and the new key for a response (KAFKA-18713)."""
+    """A changed foreign key requests a response from both the old and the new key (KAFKA-18713)."""
 
     def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
         asked = super().subscriptions(before, after, digest)
@@ -57,7 +57,7 @@ class AnswersDeletesTwice(ResponderLogic):
 
 
 NoHashCheck = returning(
-    ReceiverLogic, "A response to an older value is joined with the present value", is_stale=lambda found: False
+    ReceiverLogic, "A response to an older value is joined with the current value", is_stale=lambda found: False
 )
 
 MUTANTS = mutants_of(

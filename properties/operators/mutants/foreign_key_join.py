@@ -1,6 +1,6 @@
 """Mutants of the foreign-key join on Spark; most bugs were in a release (`docs/facts.md`, "Bugs that shipped").
 
-Bugs that need waiting messages, such as KAFKA-18713, can't happen in one query: see `decoupled_foreign_key_join`.
+Bugs that show only while messages wait, such as KAFKA-18713, need several queries: see `decoupled_foreign_key_join`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The rules of Spark's own operators, as expectations: windows, sessions, deduplication, joins and unions.
+"""The rules of Spark's own operators, for use as `expect=`: windows, sessions, deduplication, joins and unions.
 
-Each function declares the operator that the job should run, including its watermark, and returns an oracle: Spark's own
-rules as a reference model, from `reference/spark`. `>>` chains one rule after another.
+Each function describes an operator that the job should run, with its watermark, and returns an oracle. The oracle uses
+the model of Spark's operators in `reference/spark`. `>>` applies a rule to the output of another rule.
 """
 
 from .aggregations import session_windows, windows

@@ -52,17 +52,19 @@ def session_windows(
 
     Args:
         gap: The gap, such as "30 minutes"; rows exactly one gap apart share a session.
-        delay: The watermark's delay; required in append mode.
+        delay: The watermark's delay, which append mode requires.
         aggregates: The aggregates, by the name of the output column: `("sum", "amount")`, or `"count"` for `count(*)`,
-            which is the default. Functions are count, sum, min, max, avg, and collect_list and collect_set, sorted.
+            which is the default. The functions are count, sum, min, max, avg, and collect_list and collect_set, whose
+            lists are sorted.
         keys: The columns of the key; by default the input's key.
-        result: The columns of the job's result, if it lacks some of these: `["user", "start", "count"]`, or with the
-            original column of each, `{"user": "user", "hour": "start"}`. Other columns aren't compared.
-        input: The input's name, if the job uses several.
+        result: The columns of the job's result, if the result lacks some columns of the rule: `["user", "start",
+            "count"]`, or with the rule's column for each, `{"user": "user", "hour": "start"}`. Other columns aren't
+            compared.
+        input: The input's name, if the job has several inputs.
         semantics: The system whose rules apply: `spark`.
 
     Raises:
-        BadInput: A duration or an aggregate can't be read.
+        BadInput: A duration or an aggregate is invalid.
     """
     check_semantics("session_windows", semantics)
     name, delays_us = named("session_windows", gap=gap, delay=delay), delays_of("session_windows", delay)
@@ -101,27 +103,28 @@ def windows(
     Args:
         size: The length of a window, such as "1 hour".
         slide: The time between the starts of consecutive windows; the size by default.
-        start: The offset of window starts from midnight (UTC) of 1970-01-01; none by default.
-        delay: The watermark's delay; required in append mode.
-        aggregates: As in `session_windows`.
+        start: The offset of window starts from midnight (UTC) of 1970-01-01; by default no offset.
+        delay: The watermark's delay, which append mode requires.
+        aggregates: The aggregates, as in `session_windows`.
         keys: The columns of the key; by default the input's key.
-        result: As in `session_windows`.
-        input: The input's name, if the job uses several.
+        result: The columns of the job's result, as in `session_windows`.
+        input: The input's name, if the job has several inputs.
         semantics: The system whose rules apply: `spark`.
 
     Raises:
-        BadInput: A duration or an aggregate can't be read, or Spark refuses the window.
+        BadInput: A duration or an aggregate is invalid, or Spark refuses the window.
     """
     check_semantics("windows", semantics)
     size_us = positive_us("windows", "size", size)
     slide_us = size_us if slide is None else positive_us("windows", "slide", slide)
     start_us = 0 if start is None else microseconds_of("windows: start", start)
     if slide_us > size_us:
-        raise BadInput(
-            f"windows: the slide {slide!r} is longer than the size {size!r}, and Spark refuses that: swap them"
-        )
+        raise BadInput(f"windows: the slide {slide!r} is longer than the size {size!r}, which Spark refuses: swap them")
     if abs(start_us) >= slide_us:
-        raise BadInput(f"windows: the start {start!r} must be shorter than the slide: give the rest of their division")
+        raise BadInput(
+            f"windows: the start {start!r} must be shorter than the slide: give the remainder of dividing the start "
+            "by the slide"
+        )
     name = named("windows", size=size, slide=slide, start=start, delay=delay)
     delays_us = delays_of("windows", delay)
     given = None if keys is None else column_names("windows", "keys", keys)
@@ -140,18 +143,18 @@ def windows(
 def _require(
     name: str, stream: Stream, keys: Sequence[str], aggregates: Mapping[str, AggregateFunction], mode: Mode
 ) -> None:
-    """Refuse a stream without the columns or the event time, and an aggregate without a rule."""
+    """Refuse a stream that lacks the columns or an event time, and an aggregate that the rules don't define."""
     columns = [*keys, *(aggregate.column for aggregate in aggregates.values() if aggregate.column is not None)]
     look_for(name, stream, columns)
     for column, aggregate in aggregates.items():
         decimal = aggregate.column and pa.types.is_decimal(stream.schema.field(aggregate.column).type)
         if aggregate.function == "avg" and decimal:
             raise BadInput(
-                f"{name}: the rules don't define the rounding of {column!r}, an average of decimals: expect their "
-                "sum and count instead"
+                f"{name}: the rules don't define the rounding of {column!r}, an average of decimals: expect the "
+                "sum and the count instead"
             )
     if not stream.time:
-        raise BadInput(f"{name}: the rule before it doesn't keep an event time: name one in columns= of the join")
+        raise BadInput(f"{name}: the rule before it keeps no event time: name an event time in columns= of the join")
     if mode == "append" and not stream.plan.event_times:
         raise BadInput(
             f"{name} has no delay, and Spark aggregates in append mode only with a watermark: "
@@ -160,7 +163,7 @@ def _require(
 
 
 def _aggregated(stream: Stream, by: Windows | SessionAggregation) -> Stream:
-    """Return the output of an aggregation, with the window's event time in addition to its rows' columns."""
+    """Return the output of an aggregation, with the window's event time besides the output columns."""
     plan = Aggregation((stream.plan,), by, WINDOW_TIME, bounds=True)
     own = {
         name: pa.int64() if aggregate.function == "count" else stream.schema.field(aggregate.column).type

@@ -1,4 +1,4 @@
-"""The rules of deduplication, with a watermark or without."""
+"""The rules of deduplication, with and without a watermark."""
 
 from __future__ import annotations
 
@@ -36,27 +36,28 @@ def drop_duplicates(
 ) -> Rule:
     """Expect the rows of `dropDuplicates(columns)`, or of `dropDuplicatesWithinWatermark(columns)`.
 
-    The output contains the columns of the input. Spark emits any of several duplicates in a batch, and this rule the
-    first. If that matters, let the job select only columns in which they are equal. Columns that its result lacks
-    aren't compared, unless `result` names them.
+    The output contains the columns of the input. Spark emits any of several duplicates in a batch; this rule expects
+    the first duplicate. If duplicates differ in other columns, let the job select only columns in which they are equal.
+    Columns that the job's result lacks aren't compared, unless `result` names them.
 
     Args:
-        columns: The columns in which duplicates are equal; all by default.
-        delay: The watermark's delay, if any: then late rows are dropped. State of earlier rows is removed only if the
-            event-time column is among the columns, or with `within_watermark`.
-        within_watermark: Whether a duplicate may pass again once the watermark has passed the first row by the delay.
-        result: The required columns of the job's result, or the original column of each, as `{"customer": "user"}`;
-            other columns aren't compared. By default, the columns in the result are compared, and the report names the
-            missing columns.
-        input: The input's name, if the job uses several.
+        columns: The columns in which duplicates are equal; by default all columns.
+        delay: The watermark's delay; with a watermark, late rows are dropped. The state of earlier rows is removed only
+            if the event time is among the columns, or with `within_watermark`.
+        within_watermark: Whether a duplicate is emitted again after the watermark has passed the first row by the
+            delay.
+        result: The columns that the job's result must have, or the rule's column for each, such as `{"customer":
+            "user"}`; other columns aren't compared. By default, the columns in the result are compared, and the report
+            names the missing columns.
+        input: The input's name, if the job has several inputs.
         semantics: The system whose rules apply: `spark`.
 
     Raises:
-        BadInput: The delay can't be read, or is missing.
+        BadInput: The delay is invalid or missing.
     """
     check_semantics("drop_duplicates", semantics)
     if within_watermark and delay is None:
-        raise BadInput('drop_duplicates: within_watermark needs the delay of the watermark: give it delay="10 minutes"')
+        raise BadInput('drop_duplicates: within_watermark needs the watermark\'s delay: give delay="10 minutes"')
     given = None if columns is None else column_names("drop_duplicates", "columns", columns)
     name = named(
         "drop_duplicates", columns=given and "+".join(given), delay=delay, within_watermark=within_watermark or None
@@ -70,8 +71,10 @@ def drop_duplicates(
         look_for(name, stream, equal)
         refuse_several_times(name, stream)
         if within_watermark and not stream.plan.event_times:
-            raise BadInput(f"{name}: the rule before it doesn't keep the event time: name it in columns= of the join")
+            raise BadInput(
+                f"{name}: the rule before it doesn't keep the event time: name the event time in columns= of the join"
+            )
         return replace(stream, plan=Deduplication((stream.plan,), equal, within_watermark))
 
-    # Without `result=` a job may omit columns, as it should omit those in which duplicates differ.
+    # Without `result=` a job may omit columns, because it should omit columns in which duplicates differ.
     return Rule(name, delays_us, bind, sorted({*delays_us.values()} - {0}), result is None, wanted)

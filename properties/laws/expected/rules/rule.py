@@ -1,4 +1,4 @@
-"""A rule: one or several of Spark's operators as a plan of `reference/spark`, and their output for a history."""
+"""A rule: a plan of one or several Spark operators in `reference/spark`, and its output for a history."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ....witnesses.run_options import Mode, RunOptions
 from ..oracle import Oracle
 
 WINDOW_TIME = "__streamproof_window_time"
-"""The event time of a window's rows, as in `window_time`."""
+"""The name of the event time of a window's rows, as in `window_time`."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class Stream:
     """The rows that a rule reads or emits.
 
     Attributes:
-        name: The name of the input; for a rule's output, the name of its first input.
-        plan: The operators over the job's inputs.
-        schema: Its columns and their types, in order.
-        key: The columns of its key.
-        time: The event-time column, which may be outside the schema; empty: no event time.
-        times: The columns with microseconds since 1970.
-        inputs: The names of the inputs that it derives from.
+        name: The name of the input; for a rule's output, the name of the rule's first input.
+        plan: The plan of operators over the job's inputs.
+        schema: The columns of the stream and their types, in order.
+        key: The columns of the stream's key.
+        time: The event-time column, which may be missing in the schema; empty: no event time.
+        times: The columns whose values are microseconds since 1970.
+        inputs: The names of the inputs whose rows the stream contains.
     """
 
     name: str
@@ -46,33 +46,35 @@ class Stream:
 
     @property
     def is_input(self) -> bool:
-        """Whether it is an input of the job, and not a rule's output."""
+        """Whether the stream is an input of the job, not a rule's output."""
         return isinstance(self.plan.input if isinstance(self.plan, plans.WithWatermark) else self.plan, plans.Scan)
 
     def shown(self, row: Row) -> Row:
-        """Return a row with only its own columns, and times as times."""
+        """Return a row with only the stream's columns, and with times as datetimes."""
         return {name: _as_time(row[name]) if name in self.times else row[name] for name in self.schema.names}
 
 
 Bind: TypeAlias = Callable[[Sequence[Stream], Mode], Stream]
-"""Gets the inputs, in a chain after the previous rule's output, and the output mode; returns the rule's output. Raises
-BadInput if the rule doesn't fit the inputs, or Spark refuses it in this mode, or without a watermark."""
+"""A function from streams (the inputs, or the previous rule's output and the inputs) and the output mode to the rule's
+output. It raises BadInput if the rule doesn't fit the inputs, or if Spark refuses the operator in this mode or without
+a watermark.
+"""
 
 
 @dataclass(frozen=True)
 class Rule(Oracle):
-    """The expected output of one of Spark's operators, or of several in a chain, by their rules.
+    """The oracle of one of Spark's operators, or of several in a chain.
 
     Attributes:
-        name: Its name in reports.
+        name: The rule's name in reports.
         delays_us: The watermark's delay (µs): of each input by its name, or of all inputs under an empty name; empty
             without a watermark.
-        bind: Returns its output over the job's inputs, as a plan.
-        distances_us: The durations that the rule depends on (µs), sorted.
-        allows_fewer_columns: Whether a job's result may lack some of the emitted columns; it may if these are the
-            inputs' columns.
-        result: The required columns of a job's result, with the emitted column of each; other columns aren't compared.
-            Empty: all emitted columns, under their names.
+        bind: Returns the rule's output over the job's inputs, as a plan.
+        distances_us: The durations in the rule (µs), sorted.
+        allows_fewer_columns: Whether a job's result may lack some of the rule's columns, because these columns come
+            from the inputs.
+        result: The rule's column for each column that the job's result must have; other columns aren't compared.
+            Empty: all columns of the rule, under their own names.
     """
 
     name: str
@@ -91,13 +93,11 @@ class Rule(Oracle):
         return False
 
     def __rshift__(self, after: Rule) -> Rule:
-        """Return this rule followed by another rule on its output, and on inputs that this rule doesn't read."""
+        """Return a rule that applies another rule to this rule's output, and to inputs that this rule doesn't read."""
         if not isinstance(after, Rule):
             return NotImplemented
         if self.delays_us and after.delays_us and self.delays_us != after.delays_us:
-            raise BadInput(
-                f"{self.name} >> {after.name} has two watermarks, and an input takes one: leave out the second delay"
-            )
+            raise BadInput(f"{self.name} >> {after.name} has two watermarks on one input: leave out the second delay")
 
         def bind(streams: Sequence[Stream], mode: Mode) -> Stream:
             output = self.output(streams, mode)
@@ -109,34 +109,35 @@ class Rule(Oracle):
         return Rule(f"{self.name} >> {after.name}", delays_us, bind, distances_us, *of_result)
 
     def output(self, streams: Sequence[Stream], mode: Mode) -> Stream:
-        """Return the rule's output over inputs, with the columns of the result; as `bind`."""
+        """Return the rule's output with the columns of the job's result; arguments as for `bind`."""
         output = self.bind(streams, mode)
         emitted = output.schema.names
         missing = [column for column in self.result.values() if column not in emitted]
         if missing:
             raise BadInput(
-                f"{self.name}: result= names {missing[0]!r}, which isn't a column of the rule ({', '.join(emitted)}): "
-                "give the job's column first and the rule's second"
+                f"{self.name}: result= names {missing[0]!r}, which isn't a column of the rule "
+                f"({', '.join(emitted)}): give the job's column first and the rule's column second"
             )
         return output
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
-        """Compute Spark's output for each history: the rows of each batch, or the table after it in complete mode.
+        """Return Spark's output for each history: the rows of each batch, or in complete mode the table after each
+        batch.
 
         Raises:
-            BadInput: The rule doesn't fit the inputs, or Spark refuses it in the given mode.
+            BadInput: The rule doesn't fit the inputs, or Spark refuses the operator in the output mode.
         """
         unknown = sorted(set(self.delays_us) - {"", *(source.name for source in sources)})
         if unknown:
             names = ", ".join(source.name for source in sources)
-            raise BadInput(f"{self.name} has a delay for {unknown[0]!r}, which is no input: the inputs are {names}")
+            raise BadInput(f"{self.name} has a delay for {unknown[0]!r}, which isn't an input: the inputs are {names}")
         output = self.output([self._input(source) for source in sources], run.mode)
         stateful = [node for node in output.plan.walk() if node.is_stateful]
         if run.mode == "complete" and not any(isinstance(node, plans.Aggregation) for node in stateful):
-            raise BadInput(f'{self.name}: Spark takes the mode "complete" only for aggregations: use "append"')
+            raise BadInput(f'{self.name}: Spark allows the mode "complete" only for aggregations: use "append"')
         if run.mode != "append" and any(isinstance(node, plans.Aggregation) for node in stateful[:-1]):
             raise BadInput(
-                f"{self.name}: Spark lets an operator with state follow an aggregation in append mode alone: use "
+                f"{self.name}: Spark allows a stateful operator after an aggregation only in append mode: use "
                 'mode="append"'
             )
         expected = [self._of(history, sources, run, output) for history in histories]
@@ -186,7 +187,7 @@ class Rule(Oracle):
 
 
 def _read(row: Row, time: str) -> Row:
-    """Return a row with its event time in microseconds, and with equal NaNs, as in Spark."""
+    """Return a row with event times in microseconds, and with all NaNs equal, as in Spark."""
     read = {name: with_one_nan(value) for name, value in row.items()}
     return read if row[time] is None else {**read, time: microseconds(row[time])}
 

@@ -1,4 +1,4 @@
-"""The rules of a stream-static join."""
+"""The rule of a stream-static join."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ def static_join(
 ) -> Rule:
     """Expect the rows of a join of a stream with a static table.
 
-    The output contains the stream's columns, then the table's other columns. Columns that the job doesn't select aren't
+    The output has the stream's columns, then the other columns of the table. Columns that the job doesn't select aren't
     compared, unless `result` names them.
 
     Args:
         table: The rows of the table, as mappings, or a pandas or arrow table.
-        on: The equal columns: their names, or the names in the stream and in the table.
+        on: The join columns: their names, or the names in the stream and the names in the table.
         join: `inner`, `left`, `left_semi` or `left_anti`.
-        result: The required columns of the job's result, or the original column of each, as `{"customer": "user"}`;
-            other columns aren't compared. By default, the columns in the result are compared, and the report names the
-            missing columns.
-        input: The input's name, if the job uses several.
+        result: The columns that the job's result must have, or the rule's column for each, such as `{"customer":
+            "user"}`; other columns aren't compared. By default, the columns in the result are compared, and the report
+            names the missing columns.
+        input: The input's name, if the job has several inputs.
         semantics: The system whose rules apply: `spark`.
 
     Raises:
-        BadInput: The table can't be read as a table, or lacks a column, or Spark refuses the kind of join.
+        BadInput: The table is invalid or lacks a column, or Spark refuses the type of join.
     """
     check_semantics("static_join", semantics)
     rows = rows_of(table, "static_join: the table")
@@ -75,7 +75,9 @@ def static_join(
         added = [] if join in ("left_semi", "left_anti") else [column for column in columns if column not in shared]
         twice = sorted(set(added) & set(stream.schema.names))
         if twice:
-            raise BadInput(f"{name}: both the input and the table have a column {twice[0]!r}: rename the table's")
+            raise BadInput(
+                f"{name}: both the input and the table have a column {twice[0]!r}: rename the table's column"
+            )
         types = pa.Table.from_pylist([dict(row) for row in whole]).schema if whole else pa.schema([])
         fields = [types.field(column) if column in types.names else pa.field(column, pa.null()) for column in added]
         schema = pa.schema([*stream.schema, *fields])

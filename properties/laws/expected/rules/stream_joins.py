@@ -1,4 +1,4 @@
-"""The rules of a stream-stream join."""
+"""The rule of a stream-stream join."""
 
 from __future__ import annotations
 
@@ -33,19 +33,20 @@ from .declared import (
 from .rule import Rule, Stream
 
 Sides: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
-"""Columns of the left and of the right input, in the same order."""
+"""Columns of the left input, and the corresponding columns of the right input."""
 SIDES: tuple[joins.Side, joins.Side] = ("left", "right")
 
 
 ColumnOrigins: TypeAlias = Mapping[str, tuple[str, ...]] | None
-"""The source columns of each output column, as `input.column`: the first non-null value counts. None: all columns of
-both sides."""
+"""The source columns of each output column, as `input.column`; the first non-null value counts. None: all columns of
+both sides.
+"""
 
 
 def _inputs(rule: str, streams: Sequence[Stream], left: str | None, right: str | None) -> tuple[Stream, Stream]:
-    """Return the joined inputs: the named inputs, otherwise the first and the second."""
+    """Return the joined inputs: the named inputs, by default the first and the second."""
     if len(streams) < 2:
-        raise BadInput(f"{rule} joins two inputs, and the job has {len(streams)}: give it a second one")
+        raise BadInput(f"{rule} joins two inputs, and the job has {len(streams)}: give the job a second input")
     return (
         only_input(rule, streams, streams[0].name if left is None else left),
         only_input(rule, streams, streams[1].name if right is None else right),
@@ -53,27 +54,27 @@ def _inputs(rule: str, streams: Sequence[Stream], left: str | None, right: str |
 
 
 def _missing(rule: joins.StreamJoin, columns: ColumnOrigins, left: Stream, right: Stream) -> list[str]:
-    """Return the arguments that Spark requires for a join, and the reason."""
+    """Return the arguments that Spark requires for a join and the rule lacks, each with the reason."""
     bounded = {side for side in SIDES if rule.reach_us(side) is not None}
     on = rule.keys if rule.keys[0] else _keys(left, right)
     missing = [] if rule.keys[0] else [f"on={_as_argument(on)}, the columns that are equal"]
     if (rule.join in ("left", "right") and rule.join not in bounded) or (rule.join == "full" and not bounded):
         bound = "before" if rule.join == "right" else "after"
         missing.append(
-            f'{bound}="1 hour" and delay="10 minutes", for Spark takes an outer join only where both sides have a '
-            "watermark and time is bounded"
+            f'{bound}="1 hour" and delay="10 minutes", because Spark allows an outer join only if both sides '
+            "have a watermark and time is bounded"
         )
     all_columns = columns is None and rule.join != "left_semi"
     twice = [name for name in left.schema.names if name in right.schema.names] if all_columns else []
     if twice:
         suggested = json.dumps(_suggested(rule.join, left, right, on))
         named = f"column {twice[0]}" if len(twice) == 1 else f"columns {', '.join(twice)}"
-        missing.append(f"columns={suggested}, with the job's names, for both inputs have the {named}")
+        missing.append(f"columns={suggested}, with the job's names, because both inputs have the {named}")
     return missing
 
 
 def _suggested(join: StreamJoinKind, left: Stream, right: Stream, on: Sides) -> dict[str, str | list[str]]:
-    """Return the output columns from all columns of both sides, with equal columns only once."""
+    """Return output columns with all columns of both sides, and with the join columns only once."""
     equal = [one for one, two in zip(*on, strict=False) if one == two]
     columns: dict[str, str | list[str]] = {}
     for source, other in ((left, right), (right, left)):
@@ -89,7 +90,7 @@ def _suggested(join: StreamJoinKind, left: Stream, right: Stream, on: Sides) -> 
 
 
 def _parts(rule: str, columns: ColumnOrigins, sides: Sequence[Stream]) -> dict[str, list[tuple[int, str]]]:
-    """Return the source columns of each output column, each as its side (0: left, 1: right) and its name."""
+    """Return the source columns of each output column, each as a side (0: left, 1: right) and a name."""
     if columns is None:
         return {name: [(n, name)] for n, source in enumerate(sides) for name in source.schema.names}
     parts: dict[str, list[tuple[int, str]]] = {}
@@ -103,22 +104,26 @@ def _parts(rule: str, columns: ColumnOrigins, sides: Sequence[Stream]) -> dict[s
             ]
             if not found:
                 known = ", ".join(f"{source.name}.{column}" for source in sides for column in source.schema.names)
-                raise BadInput(f"{rule}: the column {name!r} is {text!r}, and there is none: use some of {known}")
+                raise BadInput(f"{rule}: the column {name!r} is {text!r}, which doesn't exist: use some of {known}")
             parts[name] += found
     return parts
 
 
 def _joined(name: str, rule: joins.StreamJoin, columns: ColumnOrigins, left: Stream, right: Stream) -> Stream:
-    """Return the output of a join: its event time is the left side's if the output contains it, else the right's."""
+    """Return the output of a join; its event time is the left side's time if the output contains this, else the
+    right's.
+    """
     if missing := _missing(rule, columns, left, right):
-        raise BadInput(f"{name}: give it {'; and '.join(missing)}")
+        raise BadInput(f"{name}: add {'; and '.join(missing)}")
     sides = [left] if rule.join == "left_semi" else [left, right]
     parts = _parts(name, columns, sides)
     timed = {n: [to for to, of in parts.items() if of == [(n, side.time)]] for n, side in enumerate(sides)}
     made = dict(parts)
     for n, side in enumerate(sides):
         if side.time not in side.schema.names and any(of in ([(n, "start")], [(n, "end")]) for of in parts.values()):
-            made[_named(n, side.time)] = [(n, side.time)]  # a window is kept with its start or its end
+            made[_named(n, side.time)] = [
+                (n, side.time)
+            ]  # an output keeps a window if it has the window's start or end
             timed[n] = [_named(n, side.time)]
     keys = tuple(tuple(_named(n, key) for key in rule.keys[n]) for n in (0, 1))
     times = _named(0, left.time), _named(1, right.time)
@@ -139,7 +144,7 @@ def _joined(name: str, rule: joins.StreamJoin, columns: ColumnOrigins, left: Str
 
 
 def _named(side: int, name: str) -> str:
-    """Return the name of a side's column below the output's columns."""
+    """Return the name of a side's column in the join, before the output columns are chosen."""
     return f"{SIDES[side]}.{name}"
 
 
@@ -148,7 +153,7 @@ def _first(values: Sequence[Expression]) -> Expression:
 
 
 def _keys(left: Stream, right: Stream) -> Sides:
-    """Return the possible equal columns: the left key's, if both sides contain them, otherwise both keys'."""
+    """Return possible join columns: the left key's columns, if both sides have them, otherwise both keys' columns."""
     return left.key, left.key if all(name in right.schema.names for name in left.key) else right.key
 
 
@@ -174,24 +179,25 @@ def stream_join(
 
     Args:
         join: `inner`, `left`, `right`, `full` or `left_semi`.
-        on: The equal columns: their names, or the names in the left and in the right input.
-        before: The largest time of the right row before the left row, such as "5 minutes"; unlimited by default.
-        after: The largest time of the right row after the left row; unlimited by default.
+        on: The join columns: their names, or the names in the left input and the names in the right input.
+        before: How much earlier the right row's time may be than the left row's, such as "5 minutes"; by default
+            unlimited.
+        after: How much later the right row's time may be than the left row's; by default unlimited.
         delay: The delay of both watermarks, or the delay of each input by its name.
         columns: The columns of the output: `{"user": "clicks.user", "shown_at": "views.at"}`. If a column has several
             sources, the first non-null value counts, as in `coalesce`. All columns of both inputs by default.
-        left: The name of the left input; the first by default.
-        right: The name of the right input; the second by default.
+        left: The name of the left input; by default the first input.
+        right: The name of the right input; by default the second input.
         semantics: The system whose rules apply: `spark`.
-        spark: The version of Spark, such as "4.1"; by default the installed PySpark's. Versions differ in the rows that
-            a batch loses when it evicts its own rows.
+        spark: The version of Spark, such as "4.1"; by default the installed PySpark's. Spark versions differ in which
+            rows they lose when a batch evicts its own rows.
 
     Raises:
-        BadInput: The version is unknown, a duration can't be read, or Spark refuses the kind of join.
+        BadInput: The version is unknown, a duration is invalid, or Spark refuses the type of join.
     """
     check_semantics("stream_join", semantics)
     delays = each_delay("stream_join", delay)
-    sides = both_sides("stream_join", on) if on else ((), ())  # the check refuses the rule with all missing arguments
+    sides = both_sides("stream_join", on) if on else ((), ())  # the check names all missing arguments at once
     name = named("stream_join", join=join, on="+".join(sides[0]) or None, before=before, after=after, delay=delay)
     before_us = None if before is None else microseconds_of("stream_join: before", before)
     after_us = None if after is None else microseconds_of("stream_join: after", after)
@@ -204,12 +210,14 @@ def stream_join(
             look_for(name, stream, keys)
             refuse_several_times(name, stream)
         if mode != "append":
-            raise BadInput(f'{name}: Spark joins two streams in append mode alone: use mode="append"')
+            raise BadInput(f'{name}: Spark joins two streams only in append mode: use mode="append"')
         timed = [stream.time in dict(stream.plan.event_times) for stream in inputs]
         have = frozenset(side for side, has_watermark in zip(SIDES, timed, strict=True) if has_watermark)
         times = inputs[0].time, inputs[1].time
         if (before, after) != (None, None) and "" in times:
-            raise BadInput(f"{name}: the rule before it doesn't keep an event time: name one in columns= of the join")
+            raise BadInput(
+                f"{name}: the rule before it keeps no event time: name an event time in columns= of the join"
+            )
         rule = joins.StreamJoin(join, sides, times, before_us, after_us, watermarks=have, dialect=dialect)
         return _joined(name, rule, made_of, *inputs)
 

@@ -34,14 +34,14 @@ def union(
     """Expect the rows of `union` of streams with the same columns; the first stream's event time applies.
 
     Args:
-        inputs: The names of the inputs, in order; all by default.
-        delay: The watermark's delay for each input, or the delays by the names of the inputs. If a later rule sets the
-            delay instead, it applies to the union's watermark.
-        result: As in `drop_duplicates`.
+        inputs: The names of the inputs, in order; by default all inputs.
+        delay: The watermark's delay of each input, or a mapping from inputs' names to delays. If a later rule has the
+            delay instead, the watermark is on the union's rows.
+        result: The columns of the job's result, as in `drop_duplicates`.
         semantics: The system whose rules apply: `spark`.
 
     Raises:
-        BadInput: The delay can't be read.
+        BadInput: The delay is invalid.
     """
     check_semantics("union", semantics)
     given = None if inputs is None else column_names("union", "inputs", inputs)
@@ -52,15 +52,15 @@ def union(
         united = [*streams] if given is None else [only_input(name, streams, one) for one in given]
         first, *others = united
         if not others:
-            raise BadInput(f"{name} unites two inputs or more, and has {first.name} alone: give it a second one")
+            raise BadInput(f"{name} needs two inputs or more, but has only {first.name}: give it a second input")
         for other in others:
             if (other.plan.columns, other.time, other.times) != (first.plan.columns, first.time, first.times):
                 raise BadInput(
                     f"{name}: {other.name} has the columns {', '.join(other.schema.names)} and the event time "
-                    f"{other.time}, and {first.name} {', '.join(first.schema.names)} and {first.time}: both must be "
-                    "alike"
+                    f"{other.time}, but {first.name} has {', '.join(first.schema.names)} and {first.time}: both "
+                    "must be alike"
                 )
-        # A later rule's delay applies to the union's rows: `a.union(b).withWatermark(…)`.
+        # A later rule's delay is the delay of the union: `a.union(b).withWatermark(…)`.
         above = not delays_us and all(one.is_input and one.plan.event_times == first.plan.event_times for one in united)
         times = first.plan.event_times if above else ()
         below = (one.plan.input if times else one.plan for one in united)

@@ -1,5 +1,5 @@
-"""Mutants that need drawn definitions, clocks, keys and values: no fixed profile kills all of them.
+"""Mutants that only drawn options, clocks, keys and values kill, because no fixed profile kills all of them.
 
-Each module contains one operator's mutants as `MUTANTS_OF_DRAWN`. The test `test_drawn_mutants.py` plays every mutant
-without Spark, and shows a history on which it differs.
+Each module lists one operator's mutants as `MUTANTS_OF_DRAWN`. The test `test_drawn_mutants.py` runs every mutant
+without Spark, and shows a history on which the mutant differs.
 """

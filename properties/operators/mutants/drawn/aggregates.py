@@ -1,4 +1,4 @@
-"""Bugs in aggregates; each is a mutant of every logic that aggregates."""
+"""Bugs in aggregate functions; each bug is a mutant of every operator that aggregates."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .common import as_32_bit, is_number, lower_case, plain, same, through_float
 
 
 class AggregateBug(NamedTuple):
-    """A bug in some aggregates.
+    """A bug in some aggregate functions.
 
     Attributes:
         sentence: The bug, in one sentence.
-        names: The names of the affected aggregates.
-        after: A function from a right aggregate to the aggregate with the bug.
+        names: The names of the aggregate functions with the bug.
+        after: A function from a correct aggregate function to one with the bug.
     """
 
     sentence: str
@@ -25,7 +25,7 @@ class AggregateBug(NamedTuple):
     after: Callable[[Aggregate], Aggregate]
 
     def in_logic(self, logic: type) -> type:
-        """Return a logic with the bug in its definition's aggregate, if the bug affects that aggregate."""
+        """Return a logic whose aggregate function has the bug, if the bug affects this function."""
 
         def options(definition: Any) -> dict[str, Aggregate]:
             right = definition.aggregate
@@ -35,17 +35,19 @@ class AggregateBug(NamedTuple):
 
 
 def _adding(add: Callable[[Any, Any, Any, Aggregate], Any]) -> Callable[[Aggregate], Aggregate]:
-    """Return a mutation of the adding of a value; `add` is `(key, value, aggregate, right aggregate) -> aggregate`."""
+    """Return a mutation of how an aggregate function adds a value; `add` is `(key, value, aggregate, correct aggregate
+    function) -> aggregate`.
+    """
     return lambda right: replace(right, aggregator=lambda key, value, aggregate: add(key, value, aggregate, right))
 
 
 def _after_adding(bug: Callable[[Any], Any]) -> Callable[[Aggregate], Aggregate]:
-    """Return a mutation of an aggregate after a value has been added."""
+    """Return a mutation that changes an aggregate after a value has been added."""
     return _adding(lambda key, value, aggregate, right: bug(right.aggregator(key, value, aggregate)))
 
 
 def _unless(refused: Callable[[Any, Any], bool]) -> Callable[[Aggregate], Aggregate]:
-    """Return a mutation that ignores values; `refused` takes the value and the aggregate so far."""
+    """Return a mutation that ignores some values; `refused` receives the value and the aggregate so far."""
     return _adding(
         lambda key, value, aggregate, right: (
             aggregate if refused(value, aggregate) else right.aggregator(key, value, aggregate)
@@ -54,7 +56,7 @@ def _unless(refused: Callable[[Any, Any], bool]) -> Callable[[Aggregate], Aggreg
 
 
 def _reducing(measure: Callable[[Any], Any]) -> Callable[[Aggregate], Aggregate]:
-    """Return a mutation that compares values by another key."""
+    """Return a mutation that compares values by another sort key."""
 
     def bug(right: Aggregate) -> Aggregate:
         better = max if right.name == "max" else min

@@ -1,7 +1,7 @@
-"""Bugs shared by mutants of several operators: in values, in keys, and in the output.
+"""Bugs that mutants of several operators share: in values, in keys, and in the output.
 
-A value is a drawn value or, in queries with typed columns, its JSON text; a key of a cohort has its history's prefix.
-These functions read both forms, so that a mutant has the same bug in any query.
+A value is a drawn value or, in queries with typed columns, JSON text; a key in a shared query has its history's prefix.
+These functions accept both forms, so that a mutant has the same bug in any query.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Bug = Callable[[Any], Any]
 
 
 def plain(value: Any) -> Any:
-    """Return a value, decoded if it is JSON text."""
+    """Return a value, decoded from JSON text if it is JSON text."""
     if not isinstance(value, str):
         return value
     try:
@@ -146,7 +146,7 @@ def before_separator(value: Any) -> Any:
 
 
 def own_part(part: Any) -> tuple[str, Any]:
-    """Return the prefix that a cohort adds to a part of a key, and the history's own part."""
+    """Split a part of a key into the prefix that a shared query adds, and the history's own part."""
     if isinstance(part, str):
         prefix, separator, own = part.partition("|")
         if separator and prefix.isdigit():
@@ -155,7 +155,7 @@ def own_part(part: Any) -> tuple[str, Any]:
 
 
 def key_after_bug(key: Key, bug: Bug) -> Key:
-    """Return a key whose own text is changed by a bug."""
+    """Return a key after a bug has changed the history's own part."""
     return tuple(prefix + bug(own) if isinstance(own, str) else own for prefix, own in map(own_part, key))
 
 
@@ -165,10 +165,10 @@ def is_empty_key(key: Key) -> bool:
 
 
 def altering(logic: type, sentence: str, bug: Bug) -> type:
-    """Return a logic that processes every row with a value changed by a bug.
+    """Return a logic that processes every row with a value that a bug has changed.
 
     Args:
-        logic: The right logic.
+        logic: The correct logic.
         sentence: The bug, in one sentence.
         bug: Returns the changed value.
     """
@@ -183,10 +183,10 @@ class _Altering(Logic[Any]):
 
 
 def mistaking_keys(logic: type, sentence: str, bug: Bug) -> type:
-    """Return a logic in which keys that a bug makes equal share the state of the first of them within a batch.
+    """Return a logic in which keys that a bug makes equal share a state: the state of the batch's first such key.
 
     Args:
-        logic: The right logic.
+        logic: The correct logic.
         sentence: The bug, in one sentence.
         bug: Returns the changed text of a key.
     """
@@ -212,7 +212,7 @@ class DroppingEmptyKeys(Logic[Any]):
 class MistakingCauses(Logic[Any]):
     """A change names the previous row as its cause.
 
-    That is the previous row of its key in the batch.
+    The named cause is the previous row of the same key in the batch.
     """
 
     causes: dict[Key, Any] | None = None

@@ -1,4 +1,4 @@
-"""Bugs shared by mutants of both dimensions: in the choice of events, and in their storage."""
+"""Bugs that mutants of both dimensions share: in the choice of events, and in their storage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TiesByArrival(ChangesLogic):
 
 
 class TiesBySmallest(ChangesLogic):
-    """Of several events with equal sequence, the smallest counts."""
+    """Of several events with equal sequence, the event with the smallest value counts."""
 
     def is_newer(self, key: Key, event: PlacedEvent, old: PlacedEvent) -> bool:
         return (event.sequence, -event.tie) > (old.sequence, -old.tie)
@@ -39,7 +39,7 @@ class SequencedByTime(ChangesLogic):
 
 
 class SequencedByArrival(ChangesLogic):
-    """An event that is older than the newest counts as if it had the newest event's sequence."""
+    """An event that is older than its key's newest event counts as if it had the newest event's sequence."""
 
     def store(self, key: Key, state: list[PlacedEvent], row: Arrived, event: PlacedEvent) -> list[LogicOutput]:
         newest = max((one.sequence for one in state), default=event.sequence)
@@ -61,7 +61,7 @@ class NullsIgnored(ChangesLogic):
 
 
 class NullsSilent(ChangesLogic):
-    """A null value without a sequence is dropped without being reported."""
+    """A null value without a sequence is dropped, and not reported as dropped."""
 
     def take(self, key: Key, state: list[PlacedEvent], row: Arrived, clock: int) -> list[LogicOutput]:
         return [] if self.event(row) is None else super().take(key, state, row, clock)
@@ -83,7 +83,7 @@ class LateTaken(ChangesLogic):
 
 
 class LateAtTheEdge(ChangesLogic):
-    """An event at the edge of lateness is late."""
+    """An event exactly at the edge of lateness is late."""
 
     def is_late(self, row: Arrived, clock: int) -> bool:
         assert row.timestamp is not None
@@ -106,14 +106,14 @@ class TombstonesNotSaved(ChangesLogic):
 
 
 class TombstonesForgottenByRows(ChangesLogic):
-    """A deleted key is forgotten by the next batch with an event of it."""
+    """The next batch with an event of a deleted key makes the state forget the deletion."""
 
     def keep(self, state: list[PlacedEvent], emitted: int, clock: int) -> list[PlacedEvent]:
         return [event for event in super().keep(state, emitted, clock) if event.row is not None or clock == 0]
 
 
 class RowsForgotten(ChangesLogic):
-    """Rows that are older than the retention of deleted keys leave the state too."""
+    """Rows that are older than the retention of deleted keys are removed from the state too."""
 
     def merged(self, past: list[PlacedEvent]) -> list[PlacedEvent]:
         return []
@@ -149,7 +149,7 @@ class FalsyRowsNotSaved(ChangesLogic):
 
 
 class EqualRowsSilent(ChangesLogic):
-    """A row doesn't change to a value that is equal in Python, such as from 1 to true."""
+    """A row isn't changed to a value that is equal in Python, for example from 1 to true."""
 
     def store(self, key: Key, state: list[PlacedEvent], row: Arrived, event: PlacedEvent) -> list[LogicOutput]:
         known = [one.row for one in state if one.row is not None and plain(one.row) == plain(event.row)]

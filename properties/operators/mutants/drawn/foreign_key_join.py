@@ -52,13 +52,13 @@ ForeignKeyStripped = returning(
 )
 ForeignKeyCutAtSeparator = returning(
     SenderLogic,
-    "A foreign key is looked up by its part before `@`",
+    "A foreign key is looked up by its text before `@`",
     foreign_key_of=lambda found: None if found is None else key_after_bug(found, before_separator),
 )
 
 
 class MoveWithinCaseForgotten(SenderLogic):
-    """A row that moves to a foreign key with another case only isn't unsubscribed from the old key."""
+    """A row that moves to a foreign key that differs only in case isn't unsubscribed from the old key."""
 
     def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
         if before and after and key_after_bug(before, lower_case) == key_after_bug(after, lower_case):
@@ -85,7 +85,7 @@ RightThroughFloat = mixed(ResponderLogic, RoundingRights)
 
 
 class EqualRightStays(ResponderLogic):
-    """A right row doesn't change to a value that is equal in Python, such as from 1 to true."""
+    """A right row isn't changed to a value that is equal in Python, for example from 1 to true."""
 
     def change(self, state: ReferredState, row: Arrived) -> list[LogicOutput]:
         old = state.right

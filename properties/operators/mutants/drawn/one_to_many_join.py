@@ -72,7 +72,7 @@ RightThroughFloat = mixed(RightLogic, RoundingRights)
 
 
 class EqualLeftStays(RightLogic):
-    """A stored left row doesn't change to a value that is equal in Python, such as from 1 to true."""
+    """A stored left row isn't changed to a value that is equal in Python, for example from 1 to true."""
 
     def put(self, state: ReferredState, key: Key, left: ValueAt | None) -> None:
         old = state.lefts.get(key)

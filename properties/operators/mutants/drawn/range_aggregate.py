@@ -24,7 +24,7 @@ EmptyKeyDropped = mixed(RangeLogic, DroppingEmptyKeys)
 CauseOfRowBefore = mixed(RangeLogic, MistakingCauses, "A result names the previous row as its cause")
 LongRangeCut = redeclaring(
     RangeLogic,
-    "A range is at most 10 ms long, even if declared longer",
+    "A range longer than 10 ms is cut to 10 ms",
     lambda ranges: {"preceding_ms": min(ranges.preceding_ms, 10)},
 )
 RangeOfOneEmpty = redeclaring(
@@ -35,7 +35,7 @@ RangeOfOneEmpty = redeclaring(
 
 
 class TiesUnpackedReversed(RangeLogic):
-    """Rows with the same timestamp are restored from the state in reverse order."""
+    """Rows with the same timestamp are read from the state in reverse order."""
 
     def unpack(self, fields: tuple[Any, ...]) -> list[Retained]:
         rows = super().unpack(fields)
@@ -66,7 +66,7 @@ class FewRowsSaved(RangeLogic):
 
 
 class EqualRowsOfOneTime(RangeLogic):
-    """If two rows with the same timestamp are equal in Python, such as 1 and true, the first counts twice."""
+    """If two rows with the same timestamp are equal in Python, for example 1 and true, the first row counts twice."""
 
     def hold(self, state: list[Retained], row: Retained) -> None:
         equal = [one for one in state if one.timestamp == row.timestamp and same(one.value, row.value)]

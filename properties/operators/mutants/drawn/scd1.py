@@ -37,7 +37,7 @@ ZeroSequenceDropped = mixed(Scd1Logic, bugs.ZeroSequenceDropped)
 ZeroTimeNotSaved = mixed(Scd1Logic, bugs.ZeroTimeNotSaved)
 NoTombstonesForEver = redeclaring(
     Scd1Logic,
-    "Deleted keys that are remembered for 0 ms are remembered for ever",
+    "Deleted keys with a retention of 0 ms are remembered forever",
     lambda changes: {"tombstone_ms": changes.tombstone_ms or None},
 )
 

@@ -37,28 +37,28 @@ ZeroSequenceDropped = mixed(Scd2Logic, bugs.ZeroSequenceDropped)
 ZeroTimeNotSaved = mixed(Scd2Logic, bugs.ZeroTimeNotSaved)
 NoTombstonesForEver = redeclaring(
     Scd2Logic,
-    "Deleted keys that are remembered for 0 ms are remembered for ever",
+    "Deleted keys with a retention of 0 ms are remembered forever",
     lambda changes: {"tombstone_ms": changes.tombstone_ms or None},
 )
 AllFieldsTracked = redeclaring(Scd2Logic, "Every field is tracked", lambda changes: {"track": None})
 
 
 class EqualRowsAreOneVersion(Scd2Logic):
-    """Rows that are equal in Python, such as 1 and true, are one version."""
+    """Rows that are equal in Python, for example 1 and true, are one version."""
 
     def differs(self, event: PlacedEvent, after: PlacedEvent) -> bool:
         return super().differs(event, after) and not same(event.row, after.row)
 
 
 class MergedAtTheLastEvent(Scd2Logic):
-    """A version of several past events is stored with the sequence of the last."""
+    """A version that merges several past events is stored with the sequence of the last event."""
 
     def merged(self, past: list[PlacedEvent]) -> list[PlacedEvent]:
         return past[-1:] if super().merged(past) else []
 
 
 class MergedVersionEnds(Scd2Logic):
-    """A version that is merged in the state ends with the next event, even if its row is equal."""
+    """A version that is merged in the state ends at the next event, even if the event's row is equal."""
 
     def merged(self, past: list[PlacedEvent]) -> list[PlacedEvent]:
         return [one._replace(tracked=None) for one in super().merged(past)]

@@ -35,14 +35,14 @@ GraceUpToGap = redeclaring(
 )
 OpenWhileStored = redeclaring(
     SessionLogic,
-    "A session that is stored longer than its grace accepts rows for that time, with emit update",
+    "A session that is stored longer than its grace accepts rows during this time, with emit update",
     lambda windows: {
         "grace_ms": windows.retention_ms - windows.gap_ms if windows.emit == "update" else windows.grace_ms
     },
 )
 OwnLatenessOfUpdatesOnly = redeclaring(
     SessionLogic,
-    "With late own and emit close, lateness is tested on the session",
+    "With late own and emit close, lateness is tested on the whole session",
     lambda windows: {"late": "merged" if windows.emit == "close" else windows.late},
 )
 
@@ -56,7 +56,7 @@ class GapOfOneExclusive(SessionLogic):
 
 
 class ForgetsEarly(SessionLogic):
-    """A session is forgotten 1 ms too early, when it can be merged for the last time."""
+    """A session is forgotten 1 ms too early, at the last time when a row could merge with it."""
 
     def keep(self, sessions: list[Session], emitted: int, clock: int) -> list[Session]:
         edge = self.windows.expiry_edge(clock)
@@ -72,7 +72,9 @@ class ClosingAtTheEdgeLost(SessionLogic):
 
 
 LastClosedFirst = returning(
-    SessionLogic, "Sessions of a key that close together are emitted latest first", close=lambda found: found[::-1]
+    SessionLogic,
+    "Sessions of a key that close together are emitted in reverse order of time",
+    close=lambda found: found[::-1],
 )
 DueOneLate = returning(
     SessionLogic,
@@ -89,7 +91,7 @@ class NeverDueAmongSeveral(SessionLogic):
 
 
 UnpackedReversed = returning(
-    SessionLogic, "Sessions are restored from the state in reverse order", unpack=lambda found: found[::-1]
+    SessionLogic, "Sessions are read from the state in reverse order", unpack=lambda found: found[::-1]
 )
 
 

@@ -67,7 +67,7 @@ class OnePartnerAtBoundOfZero(StreamStreamLogic):
 
 
 class NullKeyKeptByInner(StreamStreamLogic):
-    """An inner join that keeps null keys emits such a row without a partner."""
+    """An inner join that keeps null keys emits a row with a null key without a partner."""
 
     def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[LogicOutput]:
         emitted = super().take(key, state, row, clock)
@@ -77,7 +77,7 @@ class NullKeyKeptByInner(StreamStreamLogic):
 
 
 class ForgetsAtTheEdge(StreamStreamLogic):
-    """A record is forgotten 1 ms too early, when it can find a partner for the last time."""
+    """A record is forgotten 1 ms too early, at the last time when it could find a partner."""
 
     def keep(self, state: Buffers, emitted: int, clock: int) -> Buffers:
         kept = super().keep(state, emitted, clock)
@@ -88,7 +88,7 @@ class ForgetsAtTheEdge(StreamStreamLogic):
 
 
 class PartnersAtTheEdgeMissed(StreamStreamLogic):
-    """A record at the last time when it can find a partner finds none."""
+    """A record finds no partner at the last time when it could find one."""
 
     def partners(self, state: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
         edge, others = self.join.close_edge(OTHER[side], clock), state[OTHER[side]]
@@ -112,7 +112,7 @@ class NeverDueForBothSides(StreamStreamLogic):
 
 LastClosedFirst = returning(
     StreamStreamLogic,
-    "Unmatched records of a key that close together are emitted latest first",
+    "Unmatched records of a key that close together are emitted in reverse order of time",
     close=lambda found: found[::-1],
 )
 ClosedAsTombstone = returning(
@@ -122,13 +122,13 @@ ClosedAsTombstone = returning(
 )
 UnpackedReversed = returning(
     StreamStreamLogic,
-    "Records are restored from the state in reverse order",
+    "Records are read from the state in reverse order",
     unpack=lambda found: {side: rows[::-1] for side, rows in found.items()},
 )
 
 
 class MatchesNotSaved(StreamStreamLogic):
-    """The state forgets that a record has found its partner, if its value is false, 0 or empty."""
+    """The state forgets that a record with a value of false, 0 or empty has found its partner."""
 
     def unpack(self, fields: tuple[Any, ...]) -> Buffers:
         def unmatched(row: Buffered) -> Buffered:
@@ -138,7 +138,7 @@ class MatchesNotSaved(StreamStreamLogic):
 
 
 class DroppedByTheClock(StreamStreamLogic):
-    """A dropped late record has the clock's time, not its own."""
+    """A dropped late record is reported with the clock's time instead of its own time."""
 
     def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[LogicOutput]:
         emitted = super().take(key, state, row, clock)

@@ -42,7 +42,7 @@ class FalsyRecordDropped(StreamTableLogic):
 
 
 class EqualRowStays(StreamTableLogic):
-    """A table row doesn't change to a value that is equal in Python, such as from 1 to true."""
+    """A table row isn't changed to a value that is equal in Python, for example from 1 to true."""
 
     def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         if row.side == "right" and state[0] is not None and same(state[0], row.value):

@@ -55,7 +55,7 @@ class MoveWithinCaseSilent(RowLogic):
 
 
 class EqualMemberStays(RowLogic):
-    """A row doesn't change to a value that is equal in Python, such as from 1 to true."""
+    """A row isn't changed to a value that is equal in Python, for example from 1 to true."""
 
     def take(self, key: Key, state: list[InGroup], row: Arrived, clock: int) -> list[LogicOutput]:
         old, new = (state[0] if state else None), self.in_group(row)
@@ -112,7 +112,7 @@ class NullsNotListed(GroupLogic):
 
 
 class SubtractsWhatIsEqual(GroupLogic):
-    """A list removes the first member that is equal in Python, such as 1 for true."""
+    """A list removes the first member that is equal in Python, for example 1 for true."""
 
     def subtracted(self, key: Key, value: Any, member: Any) -> Any:
         if self.groups.aggregate.name != "list":
@@ -137,7 +137,7 @@ EmptiedIsTombstone = returning(
 
 
 class StampStartsAnew(GroupLogic):
-    """A group's timestamp restarts once its aggregate is 0 or empty."""
+    """A group's timestamp starts again once its aggregate is 0 or empty."""
 
     def take(self, key: Key, state: list[Aggregated], row: Arrived, clock: int) -> list[LogicOutput]:
         state[:] = [one if one.value else one._replace(largest=0) for one in state]

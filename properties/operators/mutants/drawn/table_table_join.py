@@ -41,7 +41,7 @@ TextsNormalised = altering(TableTableLogic, "The characters of a text are recomp
 
 
 class EqualRowStays(TableTableLogic):
-    """A row doesn't change to a value that is equal in Python, such as from 1 to true."""
+    """A row isn't changed to a value that is equal in Python, for example from 1 to true."""
 
     def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         old = state[row.side]
@@ -63,7 +63,7 @@ class FalsyRowNotSaved(TableTableLogic):
 
 
 class RightGoesWithLeft(TableTableLogic):
-    """The right row isn't saved between batches while the inner join has no left row for it."""
+    """The right row isn't saved between batches while an inner join has no left row with its key."""
 
     def pack(self, state: Rows) -> tuple[Any, ...] | None:
         return None if self.join.join == "inner" and state["left"] is None else super().pack(state)
@@ -82,7 +82,7 @@ class StampAtZeroNotSaved(TableTableLogic):
 
 
 class EqualSidesMerged(TableTableLogic):
-    """If both rows are equal in Python, such as 1 and true, the left row is emitted twice."""
+    """If the left and the right row are equal in Python, for example 1 and true, the left row is emitted twice."""
 
     def result(self, state: Rows) -> Any:
         value = super().result(state)

@@ -58,7 +58,7 @@ EveryTupleIgnored = redeclaring(
 
 
 class EarlyOnTheTick(WindowLogic):
-    """A row that arrives when the clock is at an early emission's time is emitted at once."""
+    """A row that arrives exactly at the time of an early emission is emitted at once."""
 
     def tick(self, window: Filled) -> int:
         early = self.windows.early
@@ -104,20 +104,20 @@ class FalsyMessagesDropped(WindowLogic):
 
 UnpackedReversed = returning(
     WindowLogic,
-    "Windows are restored from the state in reverse order",
+    "Windows are read from the state in reverse order",
     unpack=lambda found: State(found.rows, found.windows[::-1]),
 )
 
 
 class CountForgottenWhenEmpty(WindowLogic):
-    """The number of a key's rows isn't saved if all its windows by tuple are complete."""
+    """The number of a key's rows isn't saved if all its tuple-based windows are complete."""
 
     def pack(self, state: State) -> tuple[Any, ...] | None:
         return super().pack(state) if state.windows else None
 
 
 class EmittedFlagsNotSaved(WindowLogic):
-    """The state forgets between batches which of a window's messages have been emitted."""
+    """The state forgets between batches which messages of a window have been emitted."""
 
     def unpack(self, fields: tuple[Any, ...]) -> State:
         state = super().unpack(fields)
@@ -136,7 +136,7 @@ class ShownAtZeroNotSaved(WindowLogic):
 
 
 class LastCompleteFirst(WindowLogic):
-    """Windows of a key that are complete together are emitted latest first."""
+    """Windows of a key that are complete together are emitted in reverse order of time."""
 
     def close(self, state: State, emitted: int, clock: int) -> list[LogicOutput]:
         return [change for one in state.windows[::-1] if self.is_due(one, clock) for change in self.emit(one)]

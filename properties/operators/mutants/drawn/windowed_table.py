@@ -74,7 +74,7 @@ class FalsyRowMissing(WindowedLogic):
 
 
 class EqualRowStays(WindowedLogic):
-    """A table row doesn't change to a value that is equal in Python, such as from 1 to true."""
+    """A table row isn't changed to a value that is equal in Python, for example from 1 to true."""
 
     def take_right(self, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
         old = state.row
@@ -103,14 +103,16 @@ DueOneLate = returning(
 
 
 class NeverDueAmongSeveral(WindowedLogic):
-    """No timer is set for a key with several windows on a side."""
+    """No timer is set for a key with several windows on one side of the join."""
 
     def due(self, state: WindowedState, clock: int) -> int | None:
         return super().due(state, clock) if all(len(state.sides[side]) < 2 for side in SIDES) else None
 
 
 LastClosedFirst = returning(
-    WindowedLogic, "Windows of a key that close together are emitted latest first", close=lambda found: found[::-1]
+    WindowedLogic,
+    "Windows of a key that close together are emitted in reverse order of time",
+    close=lambda found: found[::-1],
 )
 
 
@@ -139,7 +141,7 @@ EmptyStateStored = returning(
 )
 FinalHasACause = returning(
     WindowedLogic,
-    "A window that closes names its own end as its cause",
+    "A closed window names its own end as the cause of its output",
     close=lambda found: [change._replace(cause=change.end) for change in found],
 )
 

@@ -22,7 +22,7 @@ SESSIONS = registration_of("session_windows")
 def test_what_the_operator_is_not_asked_is_named() -> None:
     _, not_checked = asked_of(SESSIONS, ON_SPARK)
     assert set(not_checked) == {"retention", "schedules"}
-    assert not_checked["schedules"] == "its registration has no protocol: it sends no messages"
+    assert not_checked["schedules"] == "its registration has no message protocol, because it sends no messages"
 
 
 @pytest.fixture(scope="module")

@@ -478,10 +478,10 @@ JOIN = '{"operator": "table_table_join", "clock": "batch"}\n{"input": "left", "k
     [
         ("gravity", {}, "there is no law 'gravity' on Spark: there are changelog, labels, table at every cut,"),
         ("packing", {"subject": "reference"}, "there is no law 'packing' of the reference: there are fold is meaning,"),
-        ("order", {}, "the law 'order' relates a variant to its original, which wasn't saved: check once more"),
-        ("keys", {}, "the law 'keys' relates a variant to its original"),
-        ("keys", {"original": HISTORY}, "the history isn't its original reduced to the records of a key: one of"),
-        ("order", {"original": HISTORY.replace("5", "6")}, "the history and its original can't share a query: one"),
+        ("order", {}, "the law 'order' compares a variant with its original, which wasn't saved: run the check again"),
+        ("keys", {}, "the law 'keys' compares a variant with its original"),
+        ("keys", {"original": HISTORY}, "the history isn't its original reduced to the records of a key: the"),
+        ("order", {"original": HISTORY.replace("5", "6")}, "the history and its original can't share a query: the"),
         ("retention", {}, "the law 'retention' isn't checked for session_windows: its registration has no retention"),
         ("changelog", {"mutant": "x"}, "unknown mutant 'x': use one of gap_exclusive"),
     ],
@@ -501,7 +501,7 @@ def test_a_variant_that_is_none_of_its_original_is_refused(stand_in: StandIn) ->
 
 
 def test_a_history_with_a_null_key_has_no_cohort_to_be_packed_in(stand_in: StandIn) -> None:
-    with pytest.raises(CannotRecheck, match="a history with a null key travels in no cohort"):
+    with pytest.raises(CannotRecheck, match="a history with a null key can't share a query"):
         assert_holds("packing", HISTORY.replace('"a"', "null"))
 
 

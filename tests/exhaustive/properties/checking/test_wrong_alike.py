@@ -26,7 +26,7 @@ SEEN_BY = {
     "repeats_dropped": {"repeats"},
     "shared_across_keys": {"keys"},
 }
-"""For each bug, the laws that are asked of the reference alone and must see it."""
+"""For each bug, the laws that are checked only on the reference and must see it."""
 IN_NO_ORDER = {"shared_across_keys"}
 """The keys of a batch come in no order on Spark: what they take from each other isn't what they do in the reference."""
 
@@ -60,7 +60,7 @@ def test_a_bug_that_spark_and_the_reference_have_alike_violates_a_law_of_the_ref
     if bug == "repeats_dropped":
         witness = SparkWitness(RepeatsDropped, bug)
     on_spark = check_operators([SESSIONS], store, 200, witness=witness)[SESSIONS]
-    # It emits what the reference emits, so that no law on Spark can see it.
+    # It emits the reference's output, and so that no law on Spark can see it.
     assert bool(on_spark.result("changelog").violations) == (bug in IN_NO_ORDER)
     of_reference = check_reference(SESSIONS, store, 400)
     violated = {result.law.name for result in of_reference.results if result.verdict is Verdict.VIOLATED}

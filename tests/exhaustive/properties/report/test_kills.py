@@ -93,7 +93,7 @@ def test_the_table_counts_what_each_law_kills_and_names_what_it_kills_alone(kill
     assert {law: unasked[law] for law in AS_OF_REFERENCE} == {law: STAYS[law] for law in AS_OF_REFERENCE}
     assert rows.keys() | unasked.keys() == {law.name for law in ON_SPARK}
     assert rows.keys() & unasked.keys() == set()
-    assert unasked["schedules"] == "its registration has no protocol: it sends no messages"
+    assert unasked["schedules"] == "its registration has no message protocol, because it sends no messages"
     assert unasked["native"] == STAYS["native"]
 
 
@@ -191,7 +191,7 @@ def test_a_survivor_is_named_with_what_its_survival_shows_and_the_remedy() -> No
     (line,) = survivors([killed("merges_one", "changelog", 300, []), killed("gap_exclusive", "labels", 9, [history()])])
     assert line.startswith("survived: merges_one (0 of 300): fewer than one in 100 histories kill it, if any: ")
     assert "mutants session_windows merges_one --histories 3,000 would check more" in line
-    assert "session_windows isn't asked schedules: its registration has no protocol" in line
+    assert "session_windows isn't asked schedules: its registration has no message protocol" in line
 
 
 def test_the_command_prints_the_tables_and_the_lines(kills: list[Kill]) -> None:

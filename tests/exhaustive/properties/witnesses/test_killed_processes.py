@@ -76,7 +76,7 @@ def error_of(said: str) -> str:
 
 
 def test_a_killed_jvm_is_no_verdict_and_what_was_done_is_reported(tmp_path: Path) -> None:
-    with killed(tmp_path, "definitions together", jvm) as (code, out, said):
+    with killed(tmp_path, "definitions in one query", jvm) as (code, out, said):
         assert code == 3, said
         assert "Traceback" not in said
         died = re.fullmatch(DIED, error_of(said))
@@ -88,7 +88,7 @@ def test_a_killed_jvm_is_no_verdict_and_what_was_done_is_reported(tmp_path: Path
 
 @pytest.mark.weekly("a minute: CI kills a worker of an operator, and the JVM")
 def test_a_killed_worker_is_never_a_violation(tmp_path: Path) -> None:
-    with killed(tmp_path, "definitions together", workers) as (code, out, said):
+    with killed(tmp_path, "definitions in one query", workers) as (code, out, said):
         assert code in (0, 2, 3), out + said
         assert "Traceback" not in said
         assert code != 3 or error_of(said).startswith("error: the Spark query failed: ")

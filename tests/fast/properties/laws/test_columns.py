@@ -475,7 +475,7 @@ def test_of_a_query_that_fails_one_history_is_found_that_makes_it_fail(monkeypat
 
 def test_the_law_is_not_asked_of_jobs_nor_of_options_that_no_layout_has() -> None:
     unknown = history(preceding_ms=77)
-    with pytest.raises(CannotRecheck, match="isn't known"):
+    with pytest.raises(CannotRecheck, match="are unknown"):
         COLUMNS.recheck([Case(unknown)])
     with pytest.raises(CannotRecheck, match="a job"):
         COLUMNS.recheck([Case(unknown)], JobWitness(lambda frame: frame))

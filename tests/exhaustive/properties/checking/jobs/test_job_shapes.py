@@ -24,7 +24,7 @@ FARES = Input("rideId bigint, startTime timestamp, tip double", key="rideId", na
 PAYLOADS = [f'{{"id": "{name}", "made": "2024-10-27T0{hour}:00:00Z"}}' for name in "ab" for hour in (1, 2, 3)]
 KAFKA = Input("key string, value string, timestamp timestamp", key="key", name="kafka", values={"value": PAYLOADS})
 HISTORIES = 30
-LOST_KEY, ALIKE = "and no column of the key (user)", "can't tell apart, .*: name the columns"
+LOST_KEY, ALIKE = "and no column of the key (user)", "with equal values in .*: name the columns"
 
 
 @dataclass(frozen=True)

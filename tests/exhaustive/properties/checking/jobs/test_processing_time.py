@@ -144,7 +144,7 @@ def test_a_history_without_heartbeats_runs_at_the_event_times_that_it_reaches() 
     [
         ({"timeouts": ["0 seconds"]}, "timeouts has '0 seconds': .*whole number of 1 ms"),
         ({"timeouts": ["30 minutes"], "trigger": "available_now"}, "checked under the default trigger"),
-        ({"timeouts": ["30 minutes"], "expect": as_batch()}, "a batch has no timeouts of processing time"),
+        ({"timeouts": ["30 minutes"], "expect": as_batch()}, "a batch query has no processing-time timeouts"),
     ],
     ids=["none", "available now", "a batch"],
 )

@@ -1,4 +1,4 @@
-"""Functions with state get each row of a batch in a call of its own, with all else as the batch has it."""
+"""Functions with state get each row of a batch in a separate call, with all else as the batch has it."""
 
 from __future__ import annotations
 
@@ -95,5 +95,5 @@ def test_updated_rows_are_compared_only_where_the_last_of_a_key_is_known() -> No
 
 @pytest.mark.usefixtures("unshrunk")
 def test_a_processor_that_relies_on_a_batch_s_rows_together_is_found() -> None:
-    with pytest.raises(Violated, match=r"(?s)with each row of a batch in a call of its own, .* leave this out"):
+    with pytest.raises(Violated, match=r"(?s)with each row of a batch in a separate call, .* leave this out"):
         invariants(in_one_batch, CLICKS, histories=30, without=but_for(LAW))

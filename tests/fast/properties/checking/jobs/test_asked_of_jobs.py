@@ -45,7 +45,7 @@ def named(clicks: Any) -> Any:
             r"^unique has 'nope', and the result of copy .* has the columns user, at, window, st",
         ),
         ({"without": frozenset({"at"})}, ""),
-        ({"without": frozenset({"nope", "at"})}, "^without has 'nope', which is none of the columns of copy"),
+        ({"without": frozenset({"nope", "at"})}, "^without has 'nope', which is not one of the columns of copy"),
         ({"without": frozenset(NAMES)}, "^without leaves out all columns of copy"),
     ],
 )

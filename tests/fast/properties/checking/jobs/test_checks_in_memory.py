@@ -684,14 +684,14 @@ def test_columns_that_the_user_leaves_out_are_not_compared_and_listed() -> None:
     assert given("id") == ["Not compared: the columns id: without= leaves them out"]
     with pytest.raises(Violated):
         given("amount")
-    with pytest.raises(BadInput, match=r"'ids', which is none of the columns of .*, user, at, amount, id: name"):
+    with pytest.raises(BadInput, match=r"'ids', which is not one of the columns of .*, user, at, amount, id: name"):
         given("ids")
     with pytest.raises(BadInput, match="leaves out all columns of"):
         JobCheck(options(copy, without=frozenset({"user", "at", "amount"})), Copies(), Variation(RUN)).check(20)
     with pytest.raises(BadInput, match="'a flood', which is no invariant: leave out some of a restart, a crash"):
         Invariants(options(copy, without=frozenset({"a flood"})))
     of_sink = Invariants(options(copy, without=frozenset({"a flood"}), run=replace(RUN, is_sink=True)))
-    with pytest.raises(BadInput, match=r"'a flood', which is none of the columns of .*, user, at, amount: name"):
+    with pytest.raises(BadInput, match=r"'a flood', which is not one of the columns of .*, user, at, amount: name"):
         of_sink.report(20, ())
 
 
@@ -894,7 +894,7 @@ def test_rows_of_a_batch_that_unique_cannot_tell_apart_are_refused_where_a_table
     if not refused or comparing == "batches":
         assert check.check(20).histories == 20
         return
-    with pytest.raises(BadInput, match=r"emits two rows in one batch that unique=, user, can't tell apart"):
+    with pytest.raises(BadInput, match=r"emits two rows in one batch with equal values in unique= \(user\)"):
         check.check(20)
     together = JobCheck(replace(made, alone=False), JobOracle(job=numbered, comparing=comparing), Variation(update))
     with pytest.raises(BadInput, match=r"can't tell apart, user '\w*'.* and user '\w*'"):  # without a history's prefix

@@ -112,7 +112,7 @@ def test_a_function_that_expects_other_rows_or_returns_no_lists_is_named() -> No
 
     with pytest.raises(Violated, match="the function nothing expects no such row"):
         upgrades(copy, doubled, nothing).report(20, ())
-    with pytest.raises(BadInput, match=r"given the rows of \d batches, and returned int: return a list of rows for"):
+    with pytest.raises(BadInput, match=r"receives the rows of \d batches, but returned int: return a list of rows for"):
         upgrades(copy, copy, lambda old, new: 1).report(20, ())
 
 

@@ -88,7 +88,10 @@ def overlapping(rows: list[Row]) -> list[Row]:
 def test_a_table_that_is_a_function_of_the_set_of_events_conforms(table: Any, oracle: ChangesOracle) -> None:
     report = check(at_the_end(table), oracle)
     assert (report.comparing, report.expecting > 40) == ("end", True)
-    assert "events of a key with equal seq that differ: ties=[…] says which of them counts" in report.not_checked
+    assert (
+        "events of a key with equal seq that differ: ties=[…] names the columns that decide which event counts"
+        in report.not_checked
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,7 +159,10 @@ def expected_of(oracle: ChangesOracle, *events: tuple[Any, str, str], schema: An
             r"two events of the key 'a' have the sequence 1 and differ, id 'a', name '.' and id 'a'",
         ),
         (((1, "I", "x"), (1, "D", "x")), r".*a delete and id 'a'.*: name a field that orders them with ties"),
-        (((None, "I", "x"),), r"'seq' is NULL in the row id 'a'.*, and sequence_by has it: .*; give it a value"),
+        (
+            ((None, "I", "x"),),
+            r"'seq' is NULL in the row id 'a'.*, but sequence_by uses this column: .*; give each event a value",
+        ),
     ],
 )
 def test_events_without_a_place_are_refused(events: Any, message: str) -> None:
@@ -171,13 +177,13 @@ def test_events_without_a_place_are_refused(events: Any, message: str) -> None:
         ({"columns": ["nope"]}, EVENTS, r"columns has 'nope'"),
         ({"ties": "nope"}, EVENTS, r"ties has 'nope'"),
         ({"sequence_by": "amount"}, Input("id string, at timestamp, op string, amount double NOT NULL", key="id"),
-         r"sequence_by has 'amount', which is double in events and gives events no order: name a column of whole"),
+         r"sequence_by has 'amount', which is double in events and can't order events: name a column of whole"),
         ({"sequence_by": "op"}, replace(EVENTS, values=None), r"which may be NULL in events.*declare it NOT NULL"),
         ({"sequence_by": "at"}, replace(EVENTS, null_times=0.1), r"'at', which may be NULL in events.*null_times out"),
         ({"deletes": "op"}, EVENTS, r"deletes is 'op', which is VARCHAR and no truth value: write a condition"),
         ({"deletes": "nope = 1"}, EVENTS, r"DuckDB refuses the condition of deletes.*the columns are id, at, seq"),
         ({"deletes": "op ="}, EVENTS, r"DuckDB refuses the condition of deletes"),
-        ({"keys": "name"}, EVENTS, r"a row's key is name, and that of events is id.*key=\['name'\]"),
+        ({"keys": "name"}, EVENTS, r"a row's key is name, but the key of events is id.*key=\['name'\]"),
         ({"input": "other"}, EVENTS, r"there is no input 'other': use events"),
     ],
 )  # fmt: skip

@@ -161,7 +161,7 @@ def test_what_a_store_has_no_type_for_is_refused_and_not_condemned(expected: Any
     note_kinds(wanted, [[{"value": expected, "user": "a"}, {"value": None, "user": "b"}]])
     note_kinds(came, [[{"value": read, "user": "a"}, {"value": None, "user": "b"}]])
     if refused:
-        with pytest.raises(BadInput, match=r"the column 'value' the sink has .*: say which with schema=\"value"):
+        with pytest.raises(BadInput, match=r"the column 'value' the sink has .*: declare the type with schema=\"value"):
             check_kinds(wanted, came, "job")
     else:
         check_kinds(wanted, came, "job")
@@ -251,7 +251,7 @@ def test_a_column_of_several_kinds_is_of_no_type() -> None:
         ({"n": {"truth": True}}, {"n": {"number": 1, "str": "x"}}),
     ):
         check_kinds(wanted, came, "job")  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match="in the column 'n' the sink has 1, where true is expected"):
+    with pytest.raises(BadInput, match="in the column 'n' the sink has 1, but the expected value true"):
         check_kinds({"n": {"truth": True}}, {"n": {"number": 1}}, "job")
 
 

@@ -101,7 +101,7 @@ def test_an_oracle_that_never_returns_is_named_with_its_line(expect: Any) -> Non
 @pytest.mark.parametrize(
     ("statement", "remedy"),
     [
-        ("SELECT user, at FROM clicks", r'; columns named as words of SQL need quotes: "at"$'),
+        ("SELECT user, at FROM clicks", r'; columns whose names are SQL keywords need quotes: "at"$'),
         ("SELECT max(AT) AS end FROM clicks GROUP BY user ORDER BY end", r': "at", "end"$'),
         ('SELECT "at" FROM clicks WHERE', "its tables are clicks$"),
         ("SELECT attempts FROM clicks", "its tables are clicks$"),
@@ -130,7 +130,7 @@ def test_the_last_of_several_statements_must_have_the_rows(statement: str, refus
     if not refused:
         assert expected() == [[{"n": 1}]]
         return
-    with pytest.raises(BadInput, match=f"the SQL statement {refused} has no rows"):
+    with pytest.raises(BadInput, match=f"the SQL statement {refused} returns no rows"):
         expected()
 
 

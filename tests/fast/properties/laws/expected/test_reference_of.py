@@ -98,7 +98,7 @@ def test_a_key_of_two_columns_is_expected_in_both() -> None:
 @pytest.mark.parametrize(
     ("oracle", "given", "said"),
     [
-        (("table_table_join", {}), history([row(1)]), "has the inputs left, right, and the job 1: give an Input"),
+        (("table_table_join", {}), history([row(1)]), "has the inputs left, right, and the job has 1: give an Input"),
         (("session_windows", {**SESSIONS, "value": "total"}), history([row(1)]), "value is 'total', and clicks has"),
         (("session_windows", {**SESSIONS, "aggregate": "sum"}), history([row(1, None), row(2)]), "NOT NULL"),
         (("session_windows", SESSIONS), history([{**row(1), "at": None}]), "has no event time.*leave null_times out"),
@@ -165,7 +165,7 @@ def test_a_job_without_the_columns_of_key_window_and_value_is_refused(columns: t
 
     check = JobCheck(options(job, Columns), reference_of("session_windows", value="amount", **SESSIONS), Variation(RUN))
     with pytest.raises(
-        BadInput, match=rf"expects the columns {lacking}, and the result of .* has {', '.join(columns)}"
+        BadInput, match=rf"returns the columns {lacking}, and the result of .* has {', '.join(columns)}"
     ):
         check.check(20)
 

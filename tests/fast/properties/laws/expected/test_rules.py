@@ -251,23 +251,23 @@ def test_a_batch_without_data_leaves_one_table_where_the_mode_is_complete() -> N
     ("call", "said"),
     [
         (lambda: session_windows("0 seconds", "1 second"), "gap is '0 seconds': give a duration above zero"),
-        (lambda: session_windows("1 second", "-1 second"), "no watermark has a negative one"),
+        (lambda: session_windows("1 second", "-1 second"), "but the delay of a watermark can't be negative"),
         (
             lambda: session_windows("soon", "1 second"),
             "session_windows: gap is 'soon', which isn't a duration: write it as",
         ),
-        (lambda: session_windows("1 second", semantics="kip94"), r"reference_of\(…\) expects what the definitions"),
+        (lambda: session_windows("1 second", semantics="kip94"), r"reference_of\(…\) expects the output"),
         (lambda: windows("1 second", "2 seconds"), "longer than the size"),
         (lambda: windows("2 seconds", start="2 seconds"), "must be shorter than the slide"),
         (lambda: windows("1 second", aggregates={"total": ("median", "amount")}), "give a function of count, sum"),
         (lambda: windows("1 second", aggregates={"total": "sum"}), "with its column"),
-        (lambda: drop_duplicates("user", within_watermark=True), 'give it delay="10 minutes"'),
+        (lambda: drop_duplicates("user", within_watermark=True), 'give delay="10 minutes"'),
         (lambda: static_join([{"id": 1}], "user"), "the table has no column 'user': use some of id"),
         (lambda: static_join([{"user": 1}], "user", "full"), "join is 'full': give one of inner, left"),  # type: ignore[arg-type]
-        (lambda: stream_join("inner", (["a", "b"], ["c"])), "as many of each side"),
+        (lambda: stream_join("inner", (["a", "b"], ["c"])), "equally many names for each side"),
         (
             lambda: windows("1 second", delay="1 second") >> windows("1 second", delay="2 seconds"),
-            "takes one: leave out",
+            "watermarks on one input: leave out",
         ),
         (lambda: windows("1 second", keys=[]), "keys is \\[\\]: give the names of columns"),
     ],
@@ -288,40 +288,44 @@ NAMES = {"user": "clicks.user", "id": "views.id"}
         (session_windows("1 second"), {}, "only with a watermark: give it delay="),
         (session_windows("1 second", "1 second"), UPDATE, "refuses session windows in update mode"),
         (windows("1 second", aggregates={"n": ("sum", "price")}), UPDATE, "no column 'price': use one of"),
-        (stream_join("left", BOTH, "1 second"), TWO, 'give it after="1 hour"'),
-        (stream_join("right", BOTH, None, "1 second", "1 second"), TWO, 'give it before="1 hour"'),
+        (stream_join("left", BOTH, "1 second"), TWO, 'add after="1 hour"'),
+        (stream_join("right", BOTH, None, "1 second", "1 second"), TWO, 'add before="1 hour"'),
         (stream_join("inner", "user"), TWO, "the input views has no column 'user'"),
         (stream_join("inner", "user"), {}, "joins two inputs, and the job has 1"),
         (
             stream_join("inner", "user"),
             {"sources": (CLICKS, replace(CLICKS, name="b"))},
-            'give it columns={"user": "clicks.user", .*, for both inputs have the columns user, at, amount',
+            'add columns={"user": "clicks.user", .*, because both inputs have the columns user, at, amount',
         ),
-        (stream_join("inner", BOTH), {**UPDATE, **TWO}, "in append mode alone"),
-        (stream_join("inner", BOTH, delay={"b": "1 second"}), TWO, "a delay for 'b', which is no"),
-        (stream_join("inner", BOTH, columns={"x": "views.x"}), TWO, "none: use some of clicks.user"),
+        (stream_join("inner", BOTH), {**UPDATE, **TWO}, "only in append mode"),
+        (stream_join("inner", BOTH, delay={"b": "1 second"}), TWO, "a delay for 'b', which isn't an input"),
+        (stream_join("inner", BOTH, columns={"x": "views.x"}), TWO, "which doesn't exist: use some of clicks.user"),
         (static_join([{"user": "a", "amount": 1}], "user"), {}, "a column 'amount': rename the table's"),
         (drop_duplicates("id"), {}, "no column 'id'"),
         (drop_duplicates("user"), {"mode": "complete"}, 'only for aggregations: use "append"'),
         (
             windows("1 second", aggregates={"mean": ("avg", "amount")}),
             {**UPDATE, "sources": (PRICES,)},
-            "expect their sum and count",
+            "expect the sum and the count",
         ),
-        (windows("1 second") >> windows("1 second"), UPDATE, "with state follow an aggregation in append mode alone"),
+        (windows("1 second") >> windows("1 second"), UPDATE, "after an aggregation only in append mode"),
         (windows("1 second", keys=["at"]) >> windows("1 second", keys=["user"]), UPDATE, "the rule before it has no"),
-        (stream_join("inner", BOTH, delay="1 second", columns=NAMES) >> windows("1 second"), TWO, "keep an event time"),
+        (
+            stream_join("inner", BOTH, delay="1 second", columns=NAMES) >> windows("1 second"),
+            TWO,
+            "keeps no event time",
+        ),
         (
             stream_join("inner", BOTH, columns=NAMES) >> drop_duplicates("user", "1 second", within_watermark=True),
             TWO,
-            "doesn't keep the event time: name it in columns=",
+            "doesn't keep the event time: name the event time in columns=",
         ),
         (
             windows("1 second", delay="1 second", input="clicks")
             >> stream_join("inner", BOTH, columns=NAMES)
             >> stream_join("inner", BOTH, "1 second"),
             {"sources": (CLICKS, VIEWS, replace(VIEWS, name="more"))},
-            "doesn't keep an event time: name one in columns=",
+            "keeps no event time: name an event time in columns=",
         ),
         (
             stream_join("inner", BOTH, delay="1 second") >> drop_duplicates("user"),
@@ -334,10 +338,14 @@ NAMES = {"user": "clicks.user", "id": "views.id"}
             "several event times, at and seen",
         ),
         (union(result="price"), {"sources": (CLICKS, replace(CLICKS, name="more"))}, "result= names 'price'"),
-        (union(), {}, "unites two inputs or more, and has clicks alone"),
-        (union(["clicks"]), TWO, "unites two inputs or more"),
-        (union(), TWO, "views has the columns id, seen and the event time seen, and clicks user, at, amount and at"),
-        (windows("1 second"), {**UPDATE, "sources": (CLICKS, CLICKS)}, "takes one input"),
+        (union(), {}, "needs two inputs or more, but has only clicks"),
+        (union(["clicks"]), TWO, "needs two inputs or more"),
+        (
+            union(),
+            TWO,
+            "views has the columns id, seen and the event time seen, but clicks has user, at, amount and at",
+        ),
+        (windows("1 second"), {**UPDATE, "sources": (CLICKS, CLICKS)}, "reads one input"),
         (windows("1 second", input="orders"), UPDATE, "no input 'orders': use one of clicks"),
     ],
 )
@@ -358,7 +366,7 @@ def test_the_watermark_of_two_inputs_follows_the_policy_of_the_settings(policy: 
 
 
 def test_a_version_that_is_not_known_is_named_with_those_that_are() -> None:
-    with pytest.raises(BadInput, match=r"spark is '3\.4': give one of 3\.5, 4\.0, 4\.1, 4\.2 and 4\.3"):
+    with pytest.raises(BadInput, match=r"spark is '3\.4': give a version, 3\.5, 4\.0, 4\.1, 4\.2 and 4\.3"):
         stream_join("inner", "user", "1 second", "1 second", "1 second", spark="3.4")
 
 
@@ -367,11 +375,12 @@ def test_one_message_names_all_that_a_join_lacks() -> None:
     with pytest.raises(BadInput) as raised:
         expected(stream_join("left"), history([]), RunOptions(), (CLICKS, orders))
     assert raised.value.message == (
-        'stream_join(join=left): give it on=["user"], the columns that are equal; and after="1 hour" and '
-        'delay="10 minutes", for Spark takes an outer join only where both sides have a watermark and time is bounded; '
+        'stream_join(join=left): add on=["user"], the columns that are equal; and after="1 hour" and '
+        'delay="10 minutes", because Spark allows an outer join only if both sides have a watermark and time is '
+        "bounded; "
         'and columns={"user": "clicks.user", "clicks_at": "clicks.at", "clicks_amount": "clicks.amount", '
-        '"orders_at": "orders.at", "orders_amount": "orders.amount"}, with the job\'s names, for both inputs have the '
-        "columns user, at, amount"
+        '"orders_at": "orders.at", "orders_amount": "orders.amount"}, with the job\'s names, because both inputs have '
+        "the columns user, at, amount"
     )
     with pytest.raises(BadInput, match=r'on=\(\["user"\], \["id"\]\), the columns that are equal$'):
         expected(stream_join("inner"), history([]), RunOptions(), (CLICKS, VIEWS))
@@ -488,7 +497,7 @@ def test_a_row_without_any_value_moves_the_clock_as_others_do() -> None:
 )
 def test_every_rule_is_spark_s_and_refuses_another_system_s(declared: Any) -> None:
     declared(semantics="spark")
-    with pytest.raises(BadInput, match="semantics is 'flink', and a job is checked by Spark's own rules"):
+    with pytest.raises(BadInput, match="semantics is 'flink', but a job is checked by Spark's own rules"):
         declared(semantics="flink")
 
 

@@ -57,7 +57,7 @@ def test_a_job_that_can_be_no_batch_is_refused_before_anything_is_drawn(
         raise AssertionError("histories were drawn")
 
     monkeypatch.setattr(draws, "draw_histories", drawn)
-    with pytest.raises(BadInput, match=r"which Spark refuses in a batch: expect the rule drop_duplicates"):
+    with pytest.raises(BadInput, match=r"which Spark refuses in a batch query: expect the rule drop_duplicates"):
         check_job(within_watermark, CLICKS, expect=expect)
 
 
