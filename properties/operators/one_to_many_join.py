@@ -1,4 +1,4 @@
-"""The one-to-many join, like the foreign-key join; the result's two keys are returned as one JSON text."""
+"""The registration of the one-to-many join, similar to the foreign-key join; a result's two keys are one JSON text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _keys(table: pa.Table) -> list[Key | None]:
 
 
 def _both(foreign_key: Key | None, key: Key | None) -> Key | None:
-    """Return both keys in the reference's form, without their common prefix, which precedes the result."""
+    """Return both keys in the reference's form, without the prefix before the result, which both keys share."""
     if key is None or "|" not in key:
         return key
     prefix, own = key.split("|", 1)

@@ -1,4 +1,4 @@
-"""Range aggregates: values have a column of their aggregate's type."""
+"""The registration of range aggregates; the column of values has the type of the aggregate."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _met(history: History, played: Played) -> Iterator[str]:
 
 
 def _repeats(ranges: RangeAggregate, once: Outcome, twice: Outcome) -> tuple[FinalResult, FinalResult]:
-    """Expect that the result of a repeated record counts everything twice."""
+    """Expect a result in which a repeated record counts everything twice."""
     expected = bag(change._replace(value=doubled_value(ranges.aggregate, change.value)) for change in changes_of(once))
     answers: dict[Key | None, list[Any]] = defaultdict(list)
     for entry in twice.entries:
@@ -86,7 +86,7 @@ def _with_clock(history: History) -> Iterator[tuple[int, int, Record]]:
 
 
 def _with_retention(history: History, retention_ms: int) -> Outcome:
-    """Return the reference's output without the records beyond the retention, which become dropped records."""
+    """Return the reference's output without records beyond the retention, which become dropped records."""
     taken: list[list[Record]] = [[] for _ in history.batches]
     dropped: list[Entry] = []
     for batch, clock, record in _with_clock(history):
@@ -141,8 +141,8 @@ REGISTRATION = Registration(
         asked=_ASKED,
     ),
     sql=Sql(beside(__file__), aggregated_events, is_stream=always, values=aggregate_values),
-    # A range must reach a row from behind the next batch's clock, so it is longer than a step of the schedule.
+    # A range is longer than a step of the schedule, so that it reaches rows from before the next batch's clock.
     retention=Retention({"list": ({"preceding_ms": 20}, 15)}, _build, _retention_differences, _sides),
-    unbounded="it accepts rows of any age, so every row is stored for ever: see the law retention",
+    unbounded="it accepts rows of any age, so every row is stored forever: see the law retention",
     mutants=MutantsOf("range_aggregate"),
 )

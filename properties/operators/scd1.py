@@ -1,4 +1,6 @@
-"""Dimensions of type 1: an event's row is JSON text, and its sequence, order and kind have columns."""
+"""The registration of dimensions of type 1: an event's row is JSON text, and its sequence, order and kind have
+columns.
+"""
 
 from __future__ import annotations
 
@@ -36,17 +38,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SEQUENCE, TIE, DELETED = "sequence", "tie", "deleted"
-"""The columns of an event's sequence and tie-breaker, and whether it deletes its row."""
+"""The columns with an event's sequence, with its order among equal sequences, and whether the event deletes its row."""
 KINDS = ("I", "U", "D")
 
 
 def event_of(changes: Scd1, record: Record) -> Event | None:
-    """Return a record as a change event; None if its value has no sequence."""
+    """Return a record as a change event; None if the record's value has no sequence."""
     return None if changes.is_nothing(record) else changes.event(record)
 
 
 def fields_of(changes: Scd1, records: Sequence[Record]) -> list[Field]:
-    """Return the columns of change events; a delete's row is sent too, if it has one."""
+    """Return the columns of change events; a delete also has its row, if the event contains the row."""
 
     def of_event(part: Callable[[Event], Any]) -> Callable[[Record, Any], Any]:
         def of(record: Record, prefixed: Any) -> Any:
@@ -69,7 +71,7 @@ def fields_of(changes: Scd1, records: Sequence[Record]) -> list[Field]:
 
 
 def called_with(changes: Scd1) -> dict[str, Any]:
-    """Return the arguments of both dimensions, in addition to every operator's."""
+    """Return the arguments of both dimensions, besides the arguments of every operator."""
     return {
         "value": VALUE,
         "sequence_by": changes.sequence_by and SEQUENCE,
@@ -88,7 +90,7 @@ def _build(
 
 
 def content_of(changes: Scd1, record: Record, tracked: Callable[[Event], Any] = lambda event: None) -> StageValue:
-    """Return a record in its logic's form: sequence, tie-breaker, row, and tracked columns."""
+    """Return a record as the logic receives it: sequence, order, row, and tracked columns."""
     event = event_of(changes, record)
     if event is None:
         return StageValue((None, None, None, None))
@@ -96,7 +98,7 @@ def content_of(changes: Scd1, record: Record, tracked: Callable[[Event], Any] = 
 
 
 def needs_object(changes: Scd1) -> bool:
-    """Return whether fields of values are read."""
+    """Return whether the operator reads fields of values, which must then be objects."""
     named = (changes.sequence_by, changes.deletes, changes.columns, changes.ties, getattr(changes, "track", None))
     return any(one is not None for one in named)
 
@@ -111,7 +113,7 @@ def _value(changes: Scd1, side: str, value: Value, choice: int, near: int) -> Va
 
 
 def _agreed(changes: Scd1, records: Sequence[Record]) -> list[Record]:
-    """Return events in which events of a key with equal sequence and order are copies of the first."""
+    """Return events in which events of a key with equal sequence and order are copies of the first such event."""
     first: dict[Any, Value] = {}
     agreed = []
     for record in records:
@@ -130,12 +132,12 @@ def _numbers(changes: Scd1) -> Iterator[Number]:
 
 
 def is_timed(changes: Scd1) -> bool:
-    """Return whether the clock makes deleted keys forgotten."""
+    """Return whether the operator forgets deleted keys by the clock."""
     return changes.tombstone_ms is not None
 
 
 def events_met(played: Played) -> Iterator[str]:
-    """Return the kinds of a history's events."""
+    """Return the kinds of events in a history, which are coverage goals."""
     changes: Any = played.definition
     before: dict[Any, list[Event]] = {}
     for record in accepted_records(played):
@@ -228,6 +230,6 @@ REGISTRATION = Registration(
         asked=ASKED,
     ),
     sql=Sql(beside(__file__, "change_events.sql"), member=_kept, reads_values=True),
-    unbounded="its rows stay, as a table's do, and its deleted keys for as long as they are remembered",
+    unbounded="its rows stay, as a table's rows do, and its deleted keys for as long as they are remembered",
     mutants=MutantsOf("scd1"),
 )

@@ -1,8 +1,8 @@
-"""Session windows: values have a column of their aggregate's type.
+"""The registration of session windows; the column of values has the type of the aggregate.
 
-A record counts as a separate session, as in KIP-94: a record that joins a session merges two sessions, a record that
-bridges two sessions merges three. A record can't bridge more, because open sessions of a key lie more than a gap apart:
-three of them would span more than the two gaps around a record.
+A record counts as a separate session, as in KIP-94: a record that joins a session merges two sessions, and a record
+between two sessions merges three. A record can't merge more sessions, because open sessions of a key lie more than a
+gap apart: three sessions would span more than the two gaps around a record.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from ..witnesses.kafka.builder import Builder
 
 MERGED = {"spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition": "true"}
-"""Spark's setting that also merges sessions before the shuffle."""
+"""Spark's setting that makes Spark merge sessions also before the shuffle."""
 CLOSED = "session closed and emitted"
 RESCUED, EMPTY, THREE, BEYOND = "late rescued", "empty batch", "merge of three or more", "gap + 1"
 GOALS = (
@@ -108,8 +108,8 @@ def _build_native(windows: SessionWindows, frame: DataFrame, batches: Sequence[p
 
 
 def _topology(builder: Builder, windows: SessionWindows) -> Any:
-    # With a retention of exactly gap + grace a stored session becomes invisible one step before the operator closes it.
-    # With a much longer retention it is revised when closed.
+    # With a retention of exactly gap + grace, a stored session becomes invisible one step before the operator closes it.
+    # With a much longer retention, a closed session can be revised.
     retention = builder.retention(windows.emit, windows.retention_ms, windows.gap_ms + windows.grace_ms + 1)
     gap, grace = builder.milliseconds(windows.gap_ms), builder.milliseconds(windows.grace_ms)
     windowed = builder.grouped("events").windowedBy(builder.dsl.SessionWindows.ofInactivityGapAndGrace(gap, grace))
@@ -124,12 +124,12 @@ def _refused_by_kafka(windows: SessionWindows, records: Sequence[Record]) -> Ite
 
 def _numbers(windows: SessionWindows) -> Iterator[Number]:
     for option in ("gap_ms", "grace_ms"):
-        # The retention is at least gap + grace, and doesn't affect the output.
+        # The retention is at least gap + grace, and doesn't change the output.
         yield number_of(windows, option, {"retention_ms": windows.retention_ms + 1})
 
 
 class _Watched(reference.Behaviour):
-    """The reference, which also records the goals that it meets."""
+    """The reference's behaviour, which also records the coverage goals that it meets."""
 
     def __init__(self, windows: SessionWindows, clock: Clock) -> None:
         super().__init__(windows, clock)
@@ -187,7 +187,7 @@ def _goals(windows: SessionWindows) -> Iterator[str]:
 
 
 def _impossible_under_stream_time(windows: SessionWindows) -> tuple[str, ...]:
-    # Two sessions of a key lie more than a gap apart, so the earlier session is then closed.
+    # Two sessions of a key lie more than a gap apart, so the earlier session is closed then.
     return () if windows.grace_ms else (THREE, BEYOND)
 
 

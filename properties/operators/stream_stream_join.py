@@ -1,4 +1,4 @@
-"""The stream-stream join: values are JSON text."""
+"""The registration of the stream-stream join; values are JSON text."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def _build_native(join: StreamStreamJoin, frame: DataFrame, batches: Sequence[pa
 
 
 def _accepted_by_spark(history: History) -> History:
-    """Return a history without the records that Spark's own join drops as late, although the reference may accept them.
+    """Return a history without the records that Spark's own join drops as late but the reference accepts.
 
-    Spark drops a record at or before the watermark, which is the clock of the earlier batches minus the grace.
+    Spark drops a record at or before the watermark, which is the clock of earlier batches minus the grace.
     """
     grace_ms = operator_named(history.operator).declare(history.options).grace_ms
     schedule = clock_schedule(history)
@@ -162,9 +162,9 @@ REGISTRATION = Registration(
     coverage=Coverage(_met, _goals),
     free_order=lambda join: FreeOrder.ANY,
     by_clock=lambda join: True,
-    # With `arrival` or `eager` a join's output shows which record came first.
+    # With `arrival` or `eager`, a join's output shows which record arrived first.
     without_late_data={"outer, close": {"grace_ms": 1000}},
-    # A repeated partner repeats a pair; only the repeated record repeats any other result.
+    # A repeated partner repeats a pair; other results are repeated only by the repeated record itself.
     repeats=emitted_again(lambda value: 2 if None in value else 4),
     spark=join_binding("stream_stream_join", "StreamStreamLogic", _common, _ASKED),
     native=Native(

@@ -1,4 +1,4 @@
-"""The stream-table join: values are JSON text."""
+"""The registration of the stream-table join; values are JSON text."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def _check_history(history: History) -> None:
             looked_up.add(record.key)
         elif record.key in looked_up and record.key is not None:
             raise BadInput(
-                f"{history.name}: the row of {record.key!r} changes after a record has looked it up, but Spark's own "
-                "join looks up a static table: put the table's records first, or use --on spark"
+                f"{history.name}: the row of {record.key!r} changes after a record has looked it up, but Spark's "
+                "own join looks up a static table: move the table's records to the start, or use --on spark"
             )
 
 
 def _table_first(history: History) -> History:
-    """Return a history with all changes of the table in its first batch, before the stream's records."""
+    """Return a history with all changes of the table in the first batch, before the stream's records."""
     batches = record_batches(history)
     rows = [record for record in history.records if record.input == "right"]
     lefts = [[record for record in batch if record.input == "left"] for batch in batches]

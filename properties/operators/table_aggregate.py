@@ -1,4 +1,4 @@
-"""The table aggregate: a group is prefixed like any key; a member has its aggregate's type."""
+"""The registration of the table aggregate: a group is prefixed like any key; a value has the type of the aggregate."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 GROUP = "group"
 GROUPS = ("x", "y", "z")
-"""The drawn groups."""
+"""The names of groups in drawn rows."""
 
 
 def _fields(groups: TableAggregate, records: Sequence[Record]) -> list[Field]:
@@ -87,7 +87,7 @@ def _group_named(options: Options) -> Callable[[Record], Key | None]:
 
 
 def _topology(builder: Builder, groups: TableAggregate) -> Any:
-    # A value is the JSON array of its group and its member's text.
+    # A value is a JSON array of its group and of its member as text.
     grouped = builder.grouped_by_first(builder.table("events"))
     if groups.aggregate.name == "count":
         return grouped.count()
@@ -131,7 +131,7 @@ def _groups_of(history: History) -> list[Key]:
 
 
 def _concerns_group(history: History, group: Key) -> Callable[[Record], bool]:
-    """Return whether a change enters a group, stays in it, or leaves it."""
+    """Return whether a change adds a row to a group, changes a row of the group, or removes a row from it."""
     groups = operator_named(history.operator).declare(history.options)
     rows: dict[Key | None, Value] = {}
 
@@ -149,7 +149,7 @@ def _content(groups: TableAggregate, record: Record) -> StageValue:
 
 
 def _is_emptied_group(groups: TableAggregate, fields: Sequence[Any]) -> bool:
-    """Return whether the stored fields are of a group without rows; a row's first field is its group, or null."""
+    """Return whether the stored fields belong to a group without rows; a row's first field is its group, or null."""
     value = fields[0]
     return value is not None and not isinstance(value, str) and bool(value == groups.aggregate.initializer())
 

@@ -1,4 +1,4 @@
-"""The table-table join: values are JSON text."""
+"""The registration of the table-table join; values are JSON text."""
 
 from __future__ import annotations
 

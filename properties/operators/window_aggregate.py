@@ -1,4 +1,4 @@
-"""Samza's window operator: values have a column of their aggregate's type, or are JSON text."""
+"""The registration of Samza's window operator; the column of values has the aggregate's type, or is JSON text."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _is_full(options: Options) -> bool:
 
 
 def _aggregated(options: Options) -> tuple[str, tuple[str, ...]]:
-    # Full state is the list of a window's messages.
+    # With full state, the value is the list of a window's messages.
     return ("list", ("events",)) if _is_full(options) else aggregated_events(options)
 
 
@@ -119,7 +119,7 @@ def _distances(windows: WindowAggregate) -> tuple[int, ...]:
 def _edges(windows: WindowAggregate) -> tuple[int, ...]:
     if windows.unit == "tuple":
         return ()
-    # A window whose last or first row is a record; also for the windows that still accept late records.
+    # times of a window's last or first row, also for windows that still accept late records
     latest = windows.late_ms
     return (windows.size, windows.size + latest, latest) if latest else (windows.size,)
 
@@ -136,7 +136,7 @@ def _aligned(windows: WindowAggregate) -> tuple[Aligned, ...]:
 
 
 def _kinds(windows: WindowAggregate, side: str) -> tuple[str, ...]:
-    # Full state is the list of a window's messages.
+    # With full state, the value is the list of a window's messages.
     return kinds_taken(AGGREGATES_OF_SAMZA["list"] if windows.storage == "full" else windows.aggregate)
 
 
@@ -172,7 +172,7 @@ def _goals(windows: WindowAggregate) -> Iterator[str]:
     yield "window emitted"
     if windows.unit == "ms":
         yield "dropped: late"
-    # A window of tuples is never late; with a single tuple it is complete at once.
+    # A tuple-based window is never late; a window of one tuple is complete at once.
     by_tuples = windows.unit == "tuple"
     if (windows.early is not None and not (by_tuples and windows.size == 1)) or (
         windows.late == "update" and not by_tuples
@@ -183,12 +183,12 @@ def _goals(windows: WindowAggregate) -> Iterator[str]:
 
 
 def _repeats(windows: WindowAggregate, once: Outcome, twice: Outcome) -> tuple[FinalResult, FinalResult] | None:
-    # One more record shifts the bounds of all later windows of tuples.
+    # One more record shifts the bounds of all later tuple-based windows.
     return None if windows.unit == "tuple" else doubled(windows, once, twice)
 
 
 def _by_clock(windows: WindowAggregate) -> bool:
-    # Windows of tuples may be emitted early by time.
+    # Tuple-based windows may be emitted early by time.
     return windows.unit == "ms" or (windows.early is not None and windows.early.every_ms is not None)
 
 
@@ -243,7 +243,7 @@ REGISTRATION = Registration(
         numbers=_numbers,
         by_clock=lambda windows: windows.unit == "ms",
         takes_until_forgotten=True,
-        silent={"retention_ms": "with late drop or tuples, a complete window accepts no rows, despite any retention"},
+        silent={"retention_ms": "with late drop or tuples, a complete window accepts no rows, whatever the retention"},
     ),
     coverage=Coverage(_met, _goals),
     free_order=lambda windows: FreeOrder.KEYS if windows.unit == "tuple" else FreeOrder.ANY,
@@ -265,6 +265,6 @@ REGISTRATION = Registration(
     ),
     sql=Sql(beside(__file__), _aggregated, is_stream=_is_full, values=_values),
     bounded_state=lambda windows: windows.unit == "ms",
-    unbounded="for windows by tuple, which wait for the next row for ever",
+    unbounded="for tuple-based windows, which wait for the next row forever",
     mutants=MutantsOf("window_aggregate"),
 )

@@ -1,4 +1,4 @@
-"""Windowed tables: aggregated values have a column of their type, the other values are JSON text."""
+"""The registration of windowed tables: aggregated values have a column of their type; other values are JSON text."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _HOPPING = {"size_ms": 10, "step_ms": 5}
 
 
 def _inputs(table: WindowedTable) -> tuple[str, ...]:
-    """Return the inputs whose values are aggregated."""
+    """Return the inputs whose values the operator aggregates."""
     return ("events", "right") if table.with_ == "windowed_table" else ("events",)
 
 
@@ -72,7 +72,7 @@ def _fields(table: WindowedTable, records: Sequence[Record]) -> list[Field]:
 
 
 def _on(inputs: Sequence[str], field: Field) -> Field:
-    """Return a column that only these inputs fill."""
+    """Return a column that only some inputs fill."""
     return field._replace(of=lambda record, prefixed: field.of(record, prefixed) if record.input in inputs else None)
 
 
@@ -132,7 +132,7 @@ def _without_driver(table: WindowedTable, emitted: DataFrame) -> DataFrame:
         return emitted
     from pyspark.sql import functions as F
 
-    # A cohort recognizes its reserved key only by its name.
+    # A cohort identifies its reserved key only by name.
     return emitted.filter(~F.col(KEY).startswith(f"{WATERMARK_DRIVER}@"))
 
 
@@ -163,7 +163,9 @@ def _is_stream(options: Options) -> bool:
 
 
 def _start_named(options: Options) -> Callable[[Record], int | None] | None:
-    """Return the function that reads the start (ms) of the window that a record looks up; None if it looks up none."""
+    """Return the function that reads the start (ms) of the window that a record looks up; None if the record looks up
+    no window.
+    """
     name = options.get("window_start")
     if name is None:
         return None
@@ -238,7 +240,7 @@ def _value(definition: Any, side: str, value: Value, choice: int, near: int) -> 
         return table_row(definition, side, value, choice, near)
     if choice >= CHOICES - 2:
         return None
-    # Windows from 0 on, and windows around the time of an event; no window starts 1 ms after another.
+    # Windows from 0 on, and windows around an event's time; no window starts 1 ms after another window.
     around = max(0, near // definition.step_ms - choice % 3)
     start = None if choice == CHOICES - 3 else (choice if choice % 2 else around) * definition.step_ms
     start = around * definition.step_ms + 1 if choice == CHOICES - 6 else start
@@ -297,7 +299,7 @@ def _retention_differences(history: History, retention_ms: int, outcome: Outcome
 
 
 def _within(history: History, retention_ms: int, outcome: Outcome) -> Outcome:
-    """Return an outcome without windows beyond the retention, which may have been forgotten."""
+    """Return an outcome without windows beyond the retention, which the operator may have forgotten."""
     table: WindowedTable = operator_named(history.operator).declare(history.options)
     entries = []
     for entry in outcome.entries:
@@ -305,14 +307,14 @@ def _within(history: History, retention_ms: int, outcome: Outcome) -> Outcome:
         if end is None or end + table.grace_ms + retention_ms > clock_before(history, entry.batch):
             entries.append(entry)
         elif table.looked_up and isinstance(entry.output, Change):
-            # The row that looks up is emitted in any case, with or without the window.
+            # A row that looks up a window is emitted in any case, with or without the window.
             change = entry.output._replace(value=[entry.output.value[0], None], timestamp=0)
             entries.append(entry._replace(output=change))
     return replace(outcome, entries=entries)
 
 
 def _end_emitted(table: WindowedTable, entry: Entry) -> int | None:
-    """Return the end (ms) of the window that an entry refers to; None if it refers to no window."""
+    """Return the end (ms) of the window that an entry refers to; None if the entry refers to no window."""
     change = entry.output
     if not isinstance(change, Change):
         return None
@@ -411,7 +413,7 @@ REGISTRATION = Registration(
     coverage=Coverage(_met, _goals),
     free_order=lambda table: FreeOrder.ANY,
     by_clock=lambda table: True,
-    # Look-ups aren't among them: they find the windows that exist at their arrival.
+    # Look-ups aren't included: they find the windows that exist when they arrive.
     without_late_data={"close": {"grace_ms": 1000, "aggregate": "list"}, "outer, shifted": {"grace_ms": 1000}},
     repeats=_repeats,
     keeps_lists_in_order=lambda table: table.aggregate.ordered,
@@ -461,7 +463,7 @@ REGISTRATION = Registration(
         observed="KafkaWindowedTable",
     ),
     bounded_state=lambda table: table.with_ in (None, "windowed_table"),
-    # With this retention some window stays exactly until the clock of some batch.
+    # With this retention, some window stays exactly until the clock of some batch.
     retention=Retention(
         dict.fromkeys(("with table", "looked up by a stream", "looked up by a table"), ({}, 11)),
         _build,
@@ -470,7 +472,7 @@ REGISTRATION = Registration(
     ),
     tables=StoredTables(
         lambda table: ("right",) if table.with_ in ("table", "table_lookup") else (),
-        "the windows, which a later row may join",
+        "the windows, because a later row may join them",
         _are_windows,
     ),
     unbounded="for windows that a stream may look up at any time",

@@ -33,7 +33,7 @@ class StaySubscribed(SenderLogic):
 
 
 class MoveSilent(SenderLogic):
-    """A move to a foreign key without a row gets no response, so the old result stays (KAFKA-3705)."""
+    """A row that moves to a foreign key without a right row gets no response, so the old result stays (KAFKA-3705)."""
 
     def instruction_for(self, before: Key | None, after: Key) -> Instruction:
         moved = before not in (None, after)
@@ -94,7 +94,7 @@ OneSubscriber = returning(
 
 
 class OwnTimestamp(ResponderLogic):
-    """A response to a left change has the left row's timestamp only."""
+    """A response to a left change has only the left row's timestamp."""
 
     def receive(
         self, state: ReferredState, key: Key, digest: bytes | None, instruction: Instruction, timestamp: int
@@ -118,7 +118,7 @@ EmittedTwice = returning(
     ReceiverLogic, "Every result is emitted twice, which no table shows (KAFKA-16394)", take=lambda found: found * 2
 )
 EverythingIsStale = returning(
-    ReceiverLogic, "No response passes the check of the hash (KAFKA-15303)", is_stale=lambda found: True
+    ReceiverLogic, "The hash check rejects every response (KAFKA-15303)", is_stale=lambda found: True
 )
 
 IN_ONE_QUERY = mutants_of(

@@ -1,6 +1,6 @@
-"""Make mutants in one line each: the bug is in a mixin, in the definition, or in a method's result.
+"""Functions that make a mutant in one line: the bug is in a mixin, in the definition, or in a method's result.
 
-`logics_in` derives a mutant's name from its variable's name in the module.
+`logics_in` names each mutant after its variable in the module.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ Declared = TypeVar("Declared")
 
 
 def logics_in(names: Mapping[str, Any], *right: type) -> list[type]:
-    """Return a module's mutated logics, in order, each under its name in the module.
+    """Return a module's mutated logics by their names in the module, in order.
 
     Args:
         names: The module's `globals()`.
-        right: The operator's own logics; the mutants are subclasses of them.
+        right: The operator's own logics, whose subclasses are the mutants.
     """
     logics = {name: one for name, one in names.items() if isinstance(one, type) and issubclass(one, right)}
     found = {name: logic for name, logic in logics.items() if logic not in right}
@@ -35,10 +35,10 @@ def mixed(logic: type, mixin: type, sentence: str | None = None, **members: Any)
     """Return a logic with a bug from a mixin.
 
     Args:
-        logic: The right logic.
+        logic: The correct logic.
         mixin: The class with the bug.
         sentence: The bug, in one sentence; by default the first line of the mixin's docstring.
-        members: The members that the mixin needs.
+        members: The methods and attributes that the mixin needs.
     """
     return type(logic.__name__, (mixin, logic), {"__doc__": sentence or mixin.__doc__, **members})
 
@@ -47,9 +47,9 @@ def redeclaring(logic: Any, sentence: str, options: Callable[[Any], Mapping[str,
     """Return a logic with a wrong definition.
 
     Args:
-        logic: The right logic.
+        logic: The correct logic.
         sentence: The bug, in one sentence.
-        options: A function from the definition to the options that replace its own.
+        options: A function from the definition to the options that replace the definition's own.
     """
 
     def init(self: Any, definition: Any) -> None:
@@ -59,7 +59,9 @@ def redeclaring(logic: Any, sentence: str, options: Callable[[Any], Mapping[str,
 
 
 def redeclared(definition: Declared, **options: Any) -> Declared:
-    """Return a definition with other options, unchecked: a mutant may have options that are otherwise refused."""
+    """Return a definition with other options, without checks, because a mutant may have options that are otherwise
+    refused.
+    """
     other = copy.copy(definition)
     for name, value in options.items():
         object.__setattr__(other, name, value)
@@ -70,9 +72,9 @@ def returning(logic: type, sentence: str, **bugs: Callable[[Any], Any]) -> type:
     """Return a logic in which some methods return another result.
 
     Args:
-        logic: The right logic.
+        logic: The correct logic.
         sentence: The bug, in one sentence.
-        bugs: For each method's name, a function from its right result to the wrong result.
+        bugs: For each method's name, a function from the correct result to the wrong result.
     """
 
     def method(right: Callable[..., Any], bug: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -83,7 +85,7 @@ def returning(logic: type, sentence: str, **bugs: Callable[[Any], Any]) -> type:
 
 
 class SharingState(Logic[Any]):
-    """A row gets the state of the previous row's key."""
+    """A row is processed with the state of the previous row's key."""
 
     before: Any = None
 

@@ -19,14 +19,14 @@ class OldKeyKept(LeftLogic):
 
 
 class DeletionSilent(LeftLogic):
-    """A deleted row stays in place."""
+    """A deleted row isn't removed."""
 
     def moves(self, before: Key | None, after: Key | None, value: Any) -> list[tuple[Key, Any]]:
         return super().moves(before, after, value) if value is not None else []
 
 
 class RemovedAfterPut(LeftLogic):
-    """A row that stays at its foreign key is stored again, and then removed as the old row."""
+    """A row that keeps its foreign key is stored again, and then removed as the old row."""
 
     def moves(self, before: Key | None, after: Key | None, value: Any) -> list[tuple[Key, Any]]:
         moves = super().moves(before, after, value)
@@ -53,7 +53,7 @@ class LeftRowsForgotten(RightLogic):
 
 
 class OwnTimestamp(RightLogic):
-    """A result has the timestamp of the changed row only."""
+    """A result has only the timestamp of the changed row."""
 
     def result(self, state: ReferredState, row: Arrived, key: Key, left: Any, timestamp: int) -> LogicOutput:
         own = row.timestamp if row.side == "right" else row.value[0]

@@ -27,7 +27,7 @@ class StartOneEarly(RangeLogic):
 
 
 class EndExclusive(RangeLogic):
-    """A range contains its own row, but no other row with its timestamp."""
+    """A range contains its own row, but no other row with the same timestamp."""
 
     def inside(self, state: list[Retained], timestamp: int) -> list[Retained]:
         *before, own = super().inside(state, timestamp)
@@ -35,14 +35,14 @@ class EndExclusive(RangeLogic):
 
 
 class LooksAhead(RangeLogic):
-    """A late row also sees the rows after it."""
+    """A late row's range also contains rows after the late row."""
 
     def inside(self, state: list[Retained], timestamp: int) -> list[Retained]:
         return [row for row in state if row.timestamp >= timestamp - self.ranges.preceding_ms]
 
 
 class WrongSign(RangeLogic):
-    """A range lies after its row, not before it."""
+    """A range lies after its row, instead of before it."""
 
     def inside(self, state: list[Retained], timestamp: int) -> list[Retained]:
         return super().inside(state, timestamp + self.ranges.preceding_ms)
@@ -66,14 +66,14 @@ class OrderOfArrival(RangeLogic):
 
 
 class TiesReversed(RangeLogic):
-    """A row is stored before earlier arrivals with its timestamp."""
+    """A row is stored before earlier arrivals with the same timestamp."""
 
     def hold(self, state: list[Retained], row: Retained) -> None:
         state.insert(sum(other.timestamp < row.timestamp for other in state), row)
 
 
 class TiesOverwrite(RangeLogic):
-    """A row replaces another row with its timestamp."""
+    """A row replaces another row with the same timestamp."""
 
     def hold(self, state: list[Retained], row: Retained) -> None:
         state[:] = [other for other in state if other.timestamp != row.timestamp]
@@ -90,7 +90,7 @@ class LateDropped(RangeLogic):
 
 
 class MendsAnswers(RangeLogic):
-    """A late row emits again the results of later rows whose ranges contain it."""
+    """A late row makes Spark emit again the results of later rows whose ranges contain the late row."""
 
     def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[LogicOutput]:
         emitted, at = super().take(key, state, row, clock), row.timestamp or 0
@@ -106,7 +106,7 @@ class NewestDecidesWhatIsKept(RangeLogic):
 
 
 class NewestStamps(RangeLogic):
-    """A result has the timestamp of the newest row of its key, not its own."""
+    """A result has the timestamp of its key's newest row, instead of its own row's timestamp."""
 
     def take(self, key: Key, state: list[Retained], row: Arrived, clock: int) -> list[LogicOutput]:
         return [emitted._replace(timestamp=state[-1].timestamp) for emitted in super().take(key, state, row, clock)]

@@ -26,11 +26,13 @@ TombstonesNotSaved = mixed(Scd2Logic, bugs.TombstonesNotSaved)
 RowsForgotten = mixed(Scd2Logic, bugs.RowsForgotten)
 NothingSaved = mixed(Scd2Logic, bugs.NothingSaved)
 StateOfAnotherKey = mixed(Scd2Logic, SharingState)
-EveryEventIsAVersion = returning(Scd2Logic, "Consecutive events of equal rows are versions", differs=lambda found: True)
-AllRowsAreOneVersion = returning(Scd2Logic, "A change of a row makes no new version", differs=lambda found: False)
+EveryEventIsAVersion = returning(
+    Scd2Logic, "Consecutive events with equal rows are separate versions", differs=lambda found: True
+)
+AllRowsAreOneVersion = returning(Scd2Logic, "A change of a row starts no new version", differs=lambda found: False)
 IntervalsOverlap = returning(
     Scd2Logic,
-    "A version ends 1 ms after the next starts",
+    "A version ends 1 ms after the next version starts",
     version=lambda found: found if found.end == OPEN else found._replace(end=found.end + 1),
 )
 VersionsNeverEnd = returning(Scd2Logic, "No version ends", version=lambda found: found._replace(end=OPEN))
@@ -58,7 +60,7 @@ class StartOfLastEvent(Scd2Logic):
 
 
 class OlderEventsIgnored(Scd2Logic):
-    """An event that is older than the newest splits no version."""
+    """An event that is older than the newest event splits no version."""
 
     def store(self, key: Key, state: list[PlacedEvent], row: Arrived, event: PlacedEvent) -> list[LogicOutput]:
         return [] if state and event.sequence < state[-1].sequence else super().store(key, state, row, event)
@@ -73,7 +75,7 @@ class OlderDeletesIgnored(Scd2Logic):
 
 
 class DeletesForgotten(Scd2Logic):
-    """A delete ends a version, and is forgotten, so an older event's version doesn't end there."""
+    """A delete ends a version and is then forgotten, so a version of an older event doesn't end at the delete."""
 
     def store(self, key: Key, state: list[PlacedEvent], row: Arrived, event: PlacedEvent) -> list[LogicOutput]:
         emitted = super().store(key, state, row, event)
@@ -89,7 +91,7 @@ class OldVersionsStay(Scd2Logic):
 
 
 class NewVersionsFirst(Scd2Logic):
-    """New versions are emitted before tombstones of the old ones."""
+    """New versions are emitted before the tombstones of old versions."""
 
     def emit(self, row: Arrived, before: list[RowVersion], after: list[RowVersion]) -> list[LogicOutput]:
         return sorted(super().emit(row, before, after), key=lambda one: one.value is None)
@@ -103,14 +105,14 @@ class UnchangedVersionsEmitted(Scd2Logic):
 
 
 class StampedByEnd(Scd2Logic):
-    """An ended version's timestamp is its end."""
+    """The timestamp of an ended version is its end."""
 
     def emit(self, row: Arrived, before: list[RowVersion], after: list[RowVersion]) -> list[LogicOutput]:
         return [one if one.end == OPEN else one._replace(timestamp=one.end) for one in super().emit(row, before, after)]
 
 
 class OneVersionRevised(Scd2Logic):
-    """Of the versions beside an event, only the version that contains it is recomputed."""
+    """Of the versions around an event, only the version that contains the event is recomputed."""
 
     def around(self, state: list[PlacedEvent], first: int, last: int) -> tuple[int, int]:
         first, last = super().around(state, first, last)

@@ -1,7 +1,7 @@
-"""Mutants of session windows: of the stateful operator, of the reference, of the SQL statement and of the sink.
+"""Mutants of session windows: mutants of the stateful operator, the reference, the SQL statement and the sink.
 
-Each operator mutant overrides one method of `SessionLogic`, so many of them can share a query: `LogicByHistory` passes
-every key to its history's mutant.
+Each mutant of the operator overrides one method of `SessionLogic`, so many mutants can share a query: `LogicByHistory`
+passes every key to the mutant of the key's history.
 """
 
 from __future__ import annotations
@@ -42,14 +42,16 @@ MergesOne = returning(
 
 
 class ForwardOnly(SessionLogic):
-    """A session only grows forward: an out-of-order record before it starts another (a mutant of arrival order)."""
+    """A session grows only forward: an out-of-order record before a session starts another session (a mutant of arrival
+    order).
+    """
 
     def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
         return [session for session in super().near(sessions, timestamp, edge) if session.start <= timestamp]
 
 
 class ClosedStaysOpen(SessionLogic):
-    """A closed session that is still in the state is merged and revised (as in Kafka Streams with a long retention)."""
+    """A closed session that is still in the state is merged and revised, as in Kafka Streams with a long retention."""
 
     def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
         gap = self.windows.gap_ms
@@ -73,13 +75,13 @@ DuplicateTombstones = returning(
 )
 TombstonesInWrongOrder = returning(
     SessionLogic,
-    "Tombstones of a merge come latest end first: only an ordered list shows it",
+    "The tombstones of a merge are emitted in reverse order of time, which only an ordered list shows",
     emit_merge=lambda found: [*found[-2::-1], found[-1]],
 )
 
 
 class TimestampOfRecord(SessionLogic):
-    """A change carries the record's timestamp, not the window's end."""
+    """A change has the record's timestamp instead of the window's end."""
 
     def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[LogicOutput]:
         emitted = super().emit_merge(near, merged, row)
@@ -122,7 +124,7 @@ class LateKept(SessionLogic):
 
 
 class ShuffleOrder(SessionLogic):
-    """Rows are processed in the order after the shuffle, which is made deterministic here."""
+    """Rows are processed in the order after the shuffle; this mutant makes the order deterministic."""
 
     def in_order(self, rows: list[Arrived]) -> list[Arrived]:
         return sorted(rows, key=lambda row: (row.order * 2_654_435_761) % 4_294_967_296)
@@ -147,14 +149,14 @@ class AggregateInArrivalOrder(SessionLogic):
 
 
 class MergerForgotten(SessionLogic):
-    """Only the last of the merged sessions' aggregates is kept."""
+    """Of the merged sessions' aggregates, only the last aggregate is kept."""
 
     def aggregate(self, key: tuple[Any, ...], near: list[Session], row: Arrived) -> Any:
         return super().aggregate(key, near[-1:], row)
 
 
 class RepeatsDropped(SessionLogic):
-    """A record at the time of a session's start or end is treated as a repeat and dropped."""
+    """A record with a session's start or end as its timestamp is treated as a repeat and dropped."""
 
     def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[LogicOutput]:
         if any(row.timestamp in (session.start, session.end) for session in sessions):
@@ -163,7 +165,7 @@ class RepeatsDropped(SessionLogic):
 
 
 class StateNeverExpires(SessionLogic):
-    """Sessions stay in the state for ever."""
+    """Sessions stay in the state forever."""
 
     def keep(self, sessions: list[Session], emitted: int, clock: int) -> list[Session]:
         return sessions
@@ -176,13 +178,14 @@ class StateExpiresTooSoon(SessionLogic):
         return [session for session in sessions if session.end >= clock - self.windows.gap_ms]
 
 
-ForgetsBetweenBatches = returning(SessionLogic, "State is lost at a cut", keep=lambda found: [])
+ForgetsBetweenBatches = returning(SessionLogic, "State is lost between batches", keep=lambda found: [])
 
 
 class ForgetsAtRestart(SessionLogic):
-    """State is tagged with the query's build, and state of another build isn't recognized, so a restart loses it.
+    """State is tagged with the query's build, and a build ignores the state of other builds, so a restart loses the
+    state.
 
-    The tag is the fraction of a session's start. It represents a salted hash or a versioned state name.
+    The tag is the fraction of a session's start time. The tag represents a salted hash or a versioned name of a state.
     """
 
     def __init__(self, windows: SessionWindows) -> None:
@@ -199,7 +202,7 @@ class ForgetsAtRestart(SessionLogic):
         return super().close(self.mine(sessions), emitted, clock)
 
     def mine(self, sessions: list[Session]) -> list[Session]:
-        """Return the sessions that this build has stored."""
+        """Return the sessions that this build of the query has stored."""
         return [
             session._replace(start=session.start // 1_000_000)
             for session in sessions
@@ -208,14 +211,15 @@ class ForgetsAtRestart(SessionLogic):
 
 
 class _Restored(list[Session]):
-    """Sessions that an earlier start of the query has stored."""
+    """Sessions that an earlier start of the query stored."""
 
 
 class ClosingsLostAtRestart(SessionLogic):
     """Sessions that close in the first batch of a restarted query aren't emitted.
 
-    As in `ForgetsAtRestart`, the fraction digits of a session's start identify the query start that stored it. A
-    stopped query has emitted its closed sessions, so only a query that crashes in such a batch shows the bug.
+    As in `ForgetsAtRestart`, the fraction of a session's start time identifies the start of the query that stored the
+    session. A stopped query has emitted its closed sessions, so only a query that crashes in such a batch shows this
+    bug.
     """
 
     def __init__(self, windows: SessionWindows) -> None:
@@ -235,7 +239,7 @@ class ClosingsLostAtRestart(SessionLogic):
 
 
 class EmitsProcessingTime(SessionLogic):
-    """The current time leaks into the output, so a replayed batch differs from its first output."""
+    """The output contains the current time, so a replayed batch differs from its first output."""
 
     def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[LogicOutput]:
         emitted = super().emit_merge(near, merged, row)
@@ -243,7 +247,9 @@ class EmitsProcessingTime(SessionLogic):
 
 
 class SharedAcrossKeys(SessionLogic):
-    """A record also adds values of other keys in its state group, left in a shared cache: packing changes results."""
+    """A record also adds values of other keys in the same state group, through a shared cache: packing changes
+    results.
+    """
 
     def __init__(self, windows: SessionWindows) -> None:
         super().__init__(windows)
@@ -257,7 +263,7 @@ class SharedAcrossKeys(SessionLogic):
 
 
 class LateOneBatchLater(SessionLogic):
-    """Closings use the previous clock (SPARK-40925)."""
+    """Closings use the clock of the previous batch (SPARK-40925)."""
 
     def close(self, sessions: list[Session], emitted: int, clock: int) -> list[LogicOutput]:
         return super().close(sessions, emitted, clock - self.windows.gap_ms)

@@ -1,7 +1,8 @@
-"""The mutants of `specs/ForeignKeyJoin/ForeignKeyJoin.tla` as mutants on Spark, equal message by message.
+"""The mutants of `specs/ForeignKeyJoin/ForeignKeyJoin.tla` as mutants on Spark, with equal messages.
 
-Two mutants have no counterpart. A topic keeps the order of its messages, so no stage can forward them out of order. And
-Spark finds a foreign key by equality, so there is no prefix scan, with or without a length.
+Two mutants of the specification have no counterpart on Spark. A topic keeps the order of its messages, so no stage can
+forward messages out of order. Spark finds a foreign key by equality, so there is no prefix scan, with or without a
+length.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .foreign_key_join import DeleteSilent, MoveSilent, RightTombstoneSilent
 
 
 class UnsubscribesWithHash(SenderLogic):
-    """The old key is notified of a change of foreign key, with the new hash."""
+    """A change of foreign key notifies the old foreign key with the new hash."""
 
     def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
         asked = super().subscriptions(before, after, digest)
@@ -35,7 +36,7 @@ class UnsubscribesWithHash(SenderLogic):
 
 
 class StoresTheHash(ResponderLogic):
-    """An unsubscribe stores its hash, if any (KAFKA-9244, with `UnsubscribesWithHash`)."""
+    """An unsubscribe message stores its hash, if it has a hash (KAFKA-9244, with `UnsubscribesWithHash`)."""
 
     def receive(
         self, state: ReferredState, key: Key, digest: bytes | None, instruction: Instruction, timestamp: int
@@ -70,4 +71,4 @@ LOGICS: Mapping[str, MakeLogic] = {
         for bug in bugs
     },
 }
-"""The logic of the stages, for each value of the constant `Mutant` that Spark can represent."""
+"""The logics of the stages, for each value of the constant `Mutant` that Spark can represent."""

@@ -53,14 +53,14 @@ LateRecordsJoin = returning(
 
 
 class GraceForgotten(StreamStreamLogic):
-    """A record is late as soon as its reach is over, despite the grace."""
+    """A record is late as soon as its time bounds are over, despite the grace."""
 
     def is_late(self, side: str, timestamp: int, clock: int) -> bool:
         return super().is_late(side, timestamp - self.join.grace_ms, clock)
 
 
 class NullThenPair(StreamStreamLogic):
-    """A row that has a partner is emitted with null too when it closes (SPARK-26154)."""
+    """A row that has found a partner is also emitted with null when it closes (SPARK-26154)."""
 
     def close(self, state: Buffers, emitted: int, clock: int) -> list[LogicOutput]:
         forgetful = {side: [row._replace(matched=False) for row in rows] for side, rows in state.items()}
@@ -88,14 +88,14 @@ class UnmatchedNotEmitted(StreamStreamLogic):
 
 
 class OwnTimestamp(StreamStreamLogic):
-    """A pair has the timestamp of the last arrival."""
+    """A pair has the timestamp of the row that arrived last."""
 
     def pair(self, row: Arrived, partner: Buffered) -> LogicOutput:
         return super().pair(row, partner)._replace(timestamp=row.timestamp)
 
 
 class StateNeverExpires(StreamStreamLogic):
-    """Records stay in the state for ever."""
+    """Records stay in the state forever."""
 
     def keep(self, state: Buffers, emitted: int, clock: int) -> Buffers:
         return state

@@ -28,7 +28,7 @@ class DeletedRowFound(StreamTableLogic):
 
 
 class FirstRowStands(StreamTableLogic):
-    """A table row can't be changed."""
+    """A change of a table row is ignored."""
 
     def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[LogicOutput]:
         old = state[0]
@@ -40,7 +40,7 @@ class FirstRowStands(StreamTableLogic):
 
 TableOfTheBatch = returning(
     StreamTableLogic,
-    "The table's rows of a batch are processed before the stream's, regardless of arrival",
+    "The table's rows of a batch are processed before the stream's rows, whatever their order of arrival",
     in_order=lambda found: sorted(found, key=lambda row: row.side == "left"),
 )
 
@@ -56,7 +56,7 @@ class NullValueEmitted(StreamTableLogic):
 
 InnerOnly = returning(
     StreamTableLogic,
-    "The left join doesn't emit records without a row either",
+    "The left join doesn't emit records without a table row either",
     take=lambda found: [one for one in found if one.value is None or one.value["right"] is not None],
 )
 

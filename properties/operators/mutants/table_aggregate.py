@@ -18,7 +18,7 @@ class OldStays(RowLogic):
 
 
 class TwoUpdatesOfOneGroup(RowLogic):
-    """A row that stays in its group emits two changes, the first without the row."""
+    """A row that stays in its group causes two changes, the first without the row."""
 
     def sends(self, row: Arrived, old: InGroup | None, new: InGroup | None) -> list[LogicOutput]:
         return [*super().sends(row, old, None), *super().sends(row, None, new)]
@@ -40,7 +40,7 @@ ForgetsOldValues = returning(RowLogic, "Old values are not saved between batches
 
 
 class LatestTimestamp(GroupLogic):
-    """A group has the last row's timestamp, not the largest."""
+    """A group has the timestamp of the last row instead of the largest timestamp."""
 
     def stamp(self, largest: int, timestamp: int) -> int:
         return timestamp
@@ -57,13 +57,13 @@ class CountsOnce(GroupLogic):
     """A second member isn't added."""
 
     def added(self, key: Key, value: Any, member: Any) -> Any:
-        # A list would miss the member when it is subtracted.
+        # A list couldn't subtract a member that was never added.
         listed = self.groups.aggregate.name == "list"
         return super().added(key, value, member) if listed else max(value, super().added(key, 0, member))
 
 
 class StateOfAnotherKey(SharingState, GroupLogic):
-    """A row gets the state of the previous row's key."""
+    """A row is processed with the state of the previous row's key."""
 
     def subtracted(self, key: Key, value: Any, member: Any) -> Any:
         missing = self.groups.aggregate.name == "list" and repr(member) not in map(repr, value)

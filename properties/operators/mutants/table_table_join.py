@@ -18,7 +18,7 @@ Rows = dict[str, StoredSide]
 
 
 class LatestTimestampStands(TableTableLogic):
-    """A key's row with the largest timestamp counts, not its last arrival."""
+    """Of a key's rows, the row with the largest timestamp counts, instead of the last arrival."""
 
     def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         old = state[row.side]
@@ -35,13 +35,13 @@ class DeletionSilent(TableTableLogic):
 
 NeedlessTombstones = returning(
     TableTableLogic,
-    "A change without a row on the other side emits a tombstone, although no result was shown",
+    "A change without a row on the other side emits a tombstone, although there was no result",
     emits=lambda found: True,
 )
 
 
 class OwnTimestamp(TableTableLogic):
-    """A result has the timestamp of the changed row only."""
+    """A result has only the timestamp of the changed row."""
 
     def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[LogicOutput]:
         return [emitted._replace(timestamp=row.timestamp) for emitted in super().take(key, state, row, clock)]
@@ -99,9 +99,9 @@ class RepeatDeletes(TableTableLogic):
 
 
 class ForgetsAtSecondRestart(TableTableLogic):
-    """State is lost at its second restart.
+    """State is lost at the state's second restart.
 
-    The fraction digits of a row's timestamp identify the build of the query that stored it, and count the builds.
+    The fraction of a row's timestamp identifies the build of the query that stored the row, and counts the builds.
     """
 
     def __init__(self, join: TableTableJoin) -> None:
@@ -125,9 +125,9 @@ class ForgetsAtSecondRestart(TableTableLogic):
 
 
 class TakesNoRowTwice(TableTableLogic):
-    """Processed rows are remembered outside the state, so a replayed batch loses them.
+    """Processed rows are remembered outside the state, so a replayed batch loses its rows.
 
-    Each row becomes a file that any worker finds; the query keeps its name after restarts.
+    Each processed row becomes a file that any worker finds; the query keeps its name after restarts.
     """
 
     def __init__(self, join: TableTableJoin) -> None:

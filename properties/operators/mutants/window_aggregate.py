@@ -12,7 +12,7 @@ from .making import SharingState, logics_in, mixed, redeclaring, returning
 
 
 class EndInclusive(WindowLogic):
-    """A row at a window's end belongs to it, and a row at its start doesn't."""
+    """A window contains a row at its end, but not a row at its start."""
 
     def fixed(self, state: State, row: Arrived, clock: int) -> list[Filled]:
         assert row.timestamp is not None
@@ -33,7 +33,7 @@ class NothingIsLate(WindowLogic):
 
 
 class LateStartsAnew(WindowLogic):
-    """A window is forgotten once complete, so a late row finds it empty."""
+    """A complete window is forgotten, so a late row finds an empty window."""
 
     def over(self, window: Filled) -> int | None:
         return self.completion(window)
@@ -70,14 +70,14 @@ class EmittedAgain(WindowLogic):
 
 
 class LastToArriveStamps(WindowLogic):
-    """A window has the timestamp of its last arrival, not its largest timestamp."""
+    """A window has the timestamp of its last arrival, instead of its largest timestamp."""
 
     def add(self, key: Key, window: Filled, row: Arrived, clock: int) -> None:
         super().add(key, window, row, clock)
         window.latest = row.timestamp or 0
 
 
-StateNeverExpires = returning(WindowLogic, "Windows stay in the state for ever", is_over=lambda found: False)
+StateNeverExpires = returning(WindowLogic, "Windows stay in the state forever", is_over=lambda found: False)
 ForgetsBetweenBatches = returning(WindowLogic, "State is not saved between batches", pack=lambda found: None)
 ShuffleOrder = returning(
     WindowLogic, "A batch is processed in reverse order of arrival", in_order=lambda found: found[::-1]
@@ -90,7 +90,7 @@ NeverDue = returning(
 
 
 class TiesDropped(WindowLogic):
-    """A row with its window's largest timestamp isn't added."""
+    """A row whose timestamp equals its window's largest timestamp isn't added."""
 
     def add(self, key: Key, window: Filled, row: Arrived, clock: int) -> None:
         if not window.rows or row.timestamp != window.latest:
@@ -101,7 +101,7 @@ StateOfAnotherKey = mixed(WindowLogic, SharingState)
 
 
 class GapExclusive(WindowLogic):
-    """A row exactly one gap away from a session doesn't join it."""
+    """A row exactly one gap away from a session doesn't join the session."""
 
     def near(self, state: State, timestamp: int, edge: int) -> list[Filled]:
         gap = self.windows.size
@@ -115,7 +115,7 @@ BridgesNothing = returning(
 
 
 class LateAlone(WindowLogic):
-    """A row is late by its own timestamp, even if its session is open."""
+    """A row is late by its own timestamp, even if its session is still open."""
 
     def merged(self, key: Key, state: State, row: Arrived, clock: int) -> list[Filled]:
         late = row.timestamp is not None and row.timestamp < self.edge(clock)
@@ -137,7 +137,7 @@ class TombstonesMissing(WindowLogic):
 
 
 class TombstonesLast(WindowLogic):
-    """A session's earlier rows are retracted only after its new output."""
+    """The earlier output of a session is retracted only after its new output."""
 
     def emit(self, window: Filled) -> list[LogicOutput]:
         *gone, update = super().emit(window)
@@ -145,14 +145,14 @@ class TombstonesLast(WindowLogic):
 
 
 class OtherStartStays(WindowLogic):
-    """A session's earlier rows are retracted only if they have the session's start."""
+    """The earlier output of a session is retracted only if it has the session's start."""
 
     def gone(self, window: Filled) -> Iterable[tuple[int, int]]:
         return [shown for shown in super().gone(window) if shown[0] == window.start]
 
 
 class EarlyOneTooLate(WindowLogic):
-    """A window is emitted early one row later than the policy requires."""
+    """A window is emitted early one row later than its policy requires."""
 
     def is_due(self, window: Filled, clock: int) -> bool:
         enough = window.not_emitted > _every(self.windows) or self.is_complete(window, clock)
@@ -160,7 +160,7 @@ class EarlyOneTooLate(WindowLogic):
 
 
 class EarlyCountsTheEmitted(WindowLogic):
-    """The early-emission policy also counts rows that have been emitted."""
+    """The early-emission policy also counts rows that were already emitted."""
 
     def is_due(self, window: Filled, clock: int) -> bool:
         early = window.not_emitted > 0 and window.rows >= _every(self.windows) > 0
@@ -168,12 +168,12 @@ class EarlyCountsTheEmitted(WindowLogic):
 
 
 def _every(windows: WindowAggregate) -> int:
-    """Return the number of tuples at which a window is emitted early; 0 for a policy by time."""
+    """Return the number of tuples after which a window is emitted early; return 0 for a policy by time."""
     return windows.early.every_tuples or 0 if windows.early else 0
 
 
 class MergeForgetsTheNotEmitted(WindowLogic):
-    """A session that merges others counts none of their unemitted rows."""
+    """A session that merges other sessions doesn't count their unemitted rows."""
 
     def join(self, key: Key, session: Filled, other: Filled) -> None:
         not_emitted = session.not_emitted

@@ -9,7 +9,7 @@ from .making import SharingState, logics_in, mixed, redeclaring, returning
 
 
 class EndInclusive(WindowedLogic):
-    """A row at a window's end belongs to it, and a row at its start doesn't."""
+    """A window contains a row at its end, but not a row at its start."""
 
     def open(self, timestamp: int, edge: int) -> list[int]:
         return super().open(timestamp - 1, edge)
@@ -79,14 +79,14 @@ class UpdatesEmittedToo(WindowedLogic):
     def aggregate(self, key: Key, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
         emitted = super().aggregate(key, state, row, edge)
         if emitted or self.table.with_ is not None:
-            # A join emits pairs: any other value would fail, with all other histories of the query.
+            # A join emits pairs: any other value would make all histories of the query fail.
             return emitted
         starts = self.open(row.timestamp or 0, edge)
         return [self.change(start, *state.sides[row.side][start]) for start in starts]
 
 
 class LastToArriveStamps(WindowedLogic):
-    """A window has the timestamp of its last arrival, not its largest timestamp."""
+    """A window has the timestamp of its last arrival, instead of its largest timestamp."""
 
     def aggregate(self, key: Key, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
         emitted, windows, at = super().aggregate(key, state, row, edge), state.sides[row.side], row.timestamp or 0
@@ -95,7 +95,7 @@ class LastToArriveStamps(WindowedLogic):
 
 
 class StateNeverExpires(WindowedLogic):
-    """Windows stay in the state for ever."""
+    """Windows stay in the state forever."""
 
     def keep(self, state: WindowedState, emitted: int, clock: int) -> WindowedState:
         return state
@@ -110,7 +110,7 @@ NeverDue = returning(
 
 
 class TiesDropped(WindowedLogic):
-    """A row with its window's largest timestamp isn't added."""
+    """A row whose timestamp equals its window's largest timestamp isn't added."""
 
     def aggregate(self, key: Key, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
         windows = state.sides[row.side]
@@ -123,18 +123,18 @@ class TiesDropped(WindowedLogic):
 StateOfAnotherKey = mixed(WindowedLogic, SharingState)
 ShiftWrongSign = redeclaring(
     WindowedLogic,
-    "A window joins the window that starts earlier by the shift, not later",
+    "A window joins the window that starts earlier by the shift, instead of later",
     lambda table: {"shift_ms": -table.shift_ms},
 )
 ShiftForgotten = redeclaring(
     WindowedLogic,
-    "A window joins the window with its own start, regardless of the shift",
+    "A window joins the window with the same start, whatever the shift",
     lambda table: {"shift_ms": 0},
 )
 
 
 class RightEmittedUnderItsOwnWindow(WindowedLogic):
-    """A change of the right table is emitted under the right window, not under its partner's window."""
+    """A change of the right table is emitted with the right window, instead of its partner's window."""
 
     def emit_pair(self, state: WindowedState, side: str, start: int, edge: int) -> list[LogicOutput]:
         shift = 0 if side == SIDES[0] else self.table.shift_ms
@@ -166,7 +166,7 @@ OuterMissesTheRight = redeclaring(
 
 
 class ChangedSideStamps(WindowedLogic):
-    """A pair has the timestamp of the changed side only."""
+    """A pair has only the timestamp of the changed side."""
 
     def emit_pair(self, state: WindowedState, side: str, start: int, edge: int) -> list[LogicOutput]:
         at = start if side == SIDES[0] else start + self.table.shift_ms
@@ -175,7 +175,9 @@ class ChangedSideStamps(WindowedLogic):
 
 
 class PartnerForgottenEarly(WindowedLogic):
-    """A closed window is forgotten before new rows are processed, despite an open shifted partner (SPARK-26154)."""
+    """A closed window is forgotten before new rows are processed, although a shifted partner is still open
+    (SPARK-26154).
+    """
 
     def take(self, key: Key, state: WindowedState, row: Arrived, clock: int) -> list[LogicOutput]:
         return super().take(key, self.keep(state, clock, clock), row, clock)
