@@ -108,7 +108,7 @@ def _build_native(windows: SessionWindows, frame: DataFrame, batches: Sequence[p
 
 
 def _topology(builder: Builder, windows: SessionWindows) -> Any:
-    # With a retention of exactly gap + grace, a stored session becomes invisible one step before the operator closes it.
+    # With a retention of exactly gap + grace, a stored session becomes invisible one step before its closing.
     # With a much longer retention, a closed session can be revised.
     retention = builder.retention(windows.emit, windows.retention_ms, windows.gap_ms + windows.grace_ms + 1)
     gap, grace = builder.milliseconds(windows.gap_ms), builder.milliseconds(windows.grace_ms)
