@@ -29,25 +29,23 @@ from .sink_query import SinkQuery
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MOST_LINES = 8
-"""The number of a function's lines at which a fault happens, in the two runs that choose the lines themselves."""
-OTHERS = ((0, 1),)
-"""The value of `fault_at` for the second run, which chooses lines between the lines of the first run."""
+CHOSEN: Sequence[tuple[tuple[int, int], ...]] = ((), ((0, 1),), ((0, 2),))
+"""The places of runs that choose the lines themselves: each run has other lines, so that together they have most."""
+MOST_LINES = 11
+"""The number of lines that these runs choose together, besides the first."""
 _LARGER = 200
-"""The difference (bytes) between the size limit of files on a full disk and the size of the checkpoint's largest
-file.
-"""
+"""The difference between the size limit of files on a full disk and the largest file of the checkpoint (bytes)."""
 NO_FUNCTION = "the sink has no function for foreachBatch"
 ONE_FOLDER = "the sink's target and its checkpoint share a folder"
 NO_KEYS = "an input's key is none of its columns, so its rows can't be divided"
 
 
-Reading: TypeAlias = Mapping[Any, Counter[str]]
-"""The rows that a reader finds, by the number of the rows' history."""
+ReadRows: TypeAlias = Mapping[Any, Counter[str]]
+"""The rows that a reader finds, by the number of their history."""
 
 
 class FaultedSink(SinkQuery, QueryUnderFault):
-    """A query of a user's sink that undergoes the fault in its run options."""
+    """A query of a user's sink, which undergoes the fault of its run options."""
 
     def __init__(self, runnable: RunnableJob, spark: SparkSession, folder: Path, feed: Feed) -> None:
         self.other_feed: Feed | None = None
@@ -73,20 +71,19 @@ class FaultedSink(SinkQuery, QueryUnderFault):
         return super().reader(name).option("maxFilesPerTrigger", self.files_per_batch)
 
     def put_back(self) -> None:
-        """Restore the values that the sink keeps in Python, unless the fault leaves the process alive."""
+        """Put back what the sink keeps in Python, unless its process lives."""
         if self.run.fault != "lost-connection" or not self.available:
             super().put_back()
 
     def dying(self, function: OfBatch) -> OfBatch:
-        """Wrap a function for `foreachBatch`, so that the fault happens in the planned micro-batch."""
+        """Wrap a function for `foreachBatch`, so that the fault happens in its micro-batch."""
         return self.callbacks.noted(partial(self.write, function))
 
     def write(self, function: OfBatch, rows: DataFrame, number: int) -> None:
-        """Call the function for `foreachBatch`; the fault may take the rows away, or raise an error before a line of
-        the function.
+        """Call the function for `foreachBatch`; the fault may take its rows, or raise an error before one of its lines.
 
         Raises:
-            PlannedCrash: The fault has taken the rows away.
+            PlannedCrash: The fault has taken the rows.
         """
         batch, is_without_data = divmod(number, self.steps)
         if is_without_data or self.files_per_batch > 1:
@@ -107,15 +104,13 @@ class FaultedSink(SinkQuery, QueryUnderFault):
         self.reached = max(self.reached, steps.reached)
 
     def run_all(self) -> None:
-        """Play the fault; if the fault can't happen, run all batches."""
+        """Play the fault; without it, run all batches."""
         FAULTS[self.run.fault].play(self)
         if self.seen.unmet:
             self.finish()
 
     def run_until(self, batches: int) -> str:
-        """Start the query, and wait until it has written the first batches; return the reason of a failure, or an empty
-        text.
-        """
+        """Start the query until it has written the first batches; return the reason of a failure, or empty."""
         self.make_available(min(batches, len(self.batches)))
         try:
             self.drained()
@@ -128,10 +123,10 @@ class FaultedSink(SinkQuery, QueryUnderFault):
         return ""
 
     def read_end(self) -> None:
-        """Do nothing, because `rows` reads the final result."""
+        """Leave the final result to `rows`."""
 
     def rows(self) -> WrittenRows:
-        """Return the rows that the sink has written, with the removed rows; no rows if the target can't be read."""
+        """Return the rows that the sink has written, with the removed rows; none if they can't be read."""
         try:
             ((rows,), parts) = super().rows()
         except StreamproofError as error:
@@ -144,8 +139,8 @@ class FaultedSink(SinkQuery, QueryUnderFault):
         if self.current == AT:
             self.seen.readings.append(self.reading())
 
-    def reading(self) -> Reading:
-        """Return the rows that a reader finds, by the number of the rows' history; no rows if the reader fails."""
+    def reading(self) -> ReadRows:
+        """Return the rows that a reader finds, by the number of their history; none if it can't read."""
         found: dict[Any, list[Row]] = {}
         try:
             space = key_space(self.runnable.sources)
@@ -159,7 +154,7 @@ class FaultedSink(SinkQuery, QueryUnderFault):
 
     @property
     def outcome(self) -> FaultOutcome:
-        """Return the outcome of the fault, besides the rows."""
+        """The outcome of the fault, besides the rows."""
         nothing: Counter[str] = Counter()
         before = self.before or {}
         torn = sum(
@@ -169,11 +164,10 @@ class FaultedSink(SinkQuery, QueryUnderFault):
         return FaultOutcome(self.seen.unmet, self.seen.stuck, tuple(self.seen.refusals), torn, tuple(self.lines))
 
     def places(self) -> Iterator[tuple[int, int]]:
-        """Run until each batch of the fault; yield the batch, and the number of the function's line at which the fault
-        happens.
+        """Run until each batch of the fault; yield the batch, and the line of the function at which it happens.
 
-        If the run options name no places, each batch gets a different line that the function has reached in the first
-        batch; the last batch gets the function's first line.
+        Without given places, each batch has another of the lines that the function has reached in the first batch; the
+        last is the first line.
         """
         given = self.run.fault_at
         if why := self.run_until(AT):
@@ -190,16 +184,14 @@ class FaultedSink(SinkQuery, QueryUnderFault):
             yield self.current, line
 
     def errors(self) -> Iterator[int]:
-        """Plan an error before a line of the function, once in each batch; yield the number of batches to run until the
-        error.
-        """
+        """Plan an error before a line of the function, once in each batch; yield the number of batches until then."""
         for batch, line in self.places():
             self.error = LineError(line)
             yield batch + 1
         self.error = None
 
     def dies(self, batches: int) -> bool:
-        """Run the batch of the fault; without a function for `foreachBatch`, record that the fault didn't happen."""
+        """Run the batch of the fault; without a function for `foreachBatch` the fault isn't met."""
         why = self.run_until(batches)
         if self.before is None:
             self.seen.unmet = NO_FUNCTION
@@ -208,14 +200,12 @@ class FaultedSink(SinkQuery, QueryUnderFault):
         return not self.seen.unmet
 
     def take(self, batch: int) -> tuple[OfBatch, pa.Table] | None:
-        """Let the query die before it writes a batch; return the function and the batch's rows, or None without a
-        function.
-        """
+        """Let the query die before it writes a batch; return the function and its rows, or None without a function."""
         self.takes, self.taken = True, None
         return self.taken if self.dies(batch + 1) else None
 
     def late_writes(self) -> Iterator[LateWrite]:
-        """Let the query die before it writes a batch; yield the write, which waits before a line and then continues."""
+        """Let the query die before it writes a batch; yield the write, which waits before a line, and then goes on."""
         for batch, line in self.places():
             taken = self.take(batch)
             if taken is None:
@@ -228,7 +218,7 @@ class FaultedSink(SinkQuery, QueryUnderFault):
             yield LateWrite(write, marker, batch + 1 + is_last)
 
     def second_query(self) -> FaultedSink | None:
-        """Return a query over the rows of every other key, or None if the rows or the target can't be shared."""
+        """Return a query over the rows of every other key; None: the rows or the target can't be shared."""
         self.seen.unmet = self.why_not_two
         if self.other_feed is None:
             return None
@@ -241,13 +231,13 @@ class FaultedSink(SinkQuery, QueryUnderFault):
         return other
 
     def target_files(self) -> list[Path]:
-        """Return the files of the target; no files if the target isn't a path."""
+        """Return the files of the target; none if it is no path."""
         target = Path(str(self.until_stop.given[0]))
         found = [target] if target.is_file() else [path for path in target.rglob("*") if path.is_file()]
         return [path for path in found if self.checkpoint not in path.parents]
 
-    def remove_files(self, files: Any) -> None:
-        """Remove files of the target; the removed rows still count at the end."""
+    def remove_files(self, files: Sequence[Path]) -> None:
+        """Remove files of the target; their rows still count at the end."""
         before = self._readable()
         super().remove_files(files)
         left = counted(self._readable())
@@ -264,9 +254,7 @@ class FaultedSink(SinkQuery, QueryUnderFault):
             return []
 
     def fill_disk(self) -> Iterator[Mapping[int, int]]:
-        """Yield the size limit for files of this process, and then for files of the JVM; the checkpoint's files are
-        smaller.
-        """
+        """Yield the size limit of this process's files, then of the JVM's; the checkpoint's files are smaller."""
         self.run_until(AT)
         self.make_available(AT + 1)
         sizes = (path.stat().st_size for path in self.checkpoint.rglob("*") if path.is_file())
@@ -281,7 +269,7 @@ class FaultedSink(SinkQuery, QueryUnderFault):
 
 
 def _why_not_two(runnable: RunnableJob, feed: Feed) -> str:
-    """Return the reason why a second query can't have its own rows or the same target; an empty text if it can."""
+    """Return the reason why a second query can't have its own rows, or the same target; empty if it can."""
     if getattr(runnable.job, "_store", None) is None:
         return ONE_FOLDER
     try:
@@ -293,7 +281,7 @@ def _why_not_two(runnable: RunnableJob, feed: Feed) -> str:
 
 
 def divided(sources: Any, feed: Feed) -> tuple[Feed, Feed]:
-    """Divide the rows of a feed by their keys: every other key belongs to the second query."""
+    """Divide the rows of a feed by their keys: every other key belongs to the second."""
     columns = key_space(sources).columns
     keys = {
         key for batch in feed.batches for name, column in columns.items() for key in batch[name][column].to_pylist()

@@ -1024,3 +1024,32 @@ def test_faults_are_of_sinks_and_have_names() -> None:
     assert faults_of([], is_sink=False) == []
     with pytest.raises(BadInput, match="has the variation"):
         saved_variation(RUN, {"law": "the fault zombie", "given": [[1]]})
+
+
+def test_a_history_counts_once_however_many_rows_are_expected_where_all_run_as_one() -> None:
+    check = JobCheck(options(copy), Copies(), Variation(RUN))
+    check.run_each_alone("why")
+    drawn = [one for one in check.draws.draw(40) if one.arrivals]
+    many, few = max(drawn, key=lambda one: len(one.arrivals)), drawn[0]
+    assert len(many.arrivals) > 2
+    assert check.check_as_one([many, few], time.monotonic()) == 2
+    assert check.check_as_one([JobHistory(((),)), JobHistory(((),))], time.monotonic()) == 0
+
+
+@pytest.mark.parametrize("static", [{}, {"users": pa.table({"user": ["a"]})}], ids=["no tables", "a table"])
+def test_histories_whose_rows_can_not_be_told_apart_have_keys_of_their_own_unless_a_table_has_the_keys(
+    static: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = JobCheck(options(copy), Copies(), Variation(RUN))
+    check.options = replace(check.options, runner=replace(check.options.runner, static=static))
+    met: list[tuple[str | None, bool]] = []
+
+    def drawn(count: int) -> None:
+        met.append((check.why_alone, check.keeps_keys_apart))
+        raise UnreadableKey("no key")
+
+    monkeypatch.setattr(check, "check_drawn", drawn)
+    with pytest.raises(UnreadableKey):
+        check.check(7)
+    assert [bool(why) for why, _ in met] == [False, True]
+    assert [apart for _, apart in met] == [False, not static]
