@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import os
 import re
+import shutil
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from ....system.visible import first_line, visible, visible_path
 from ...spark.engine import NO_LIMIT
 from ...spark.platform.connect import server_session
 from ..plan.plans import operators_of
+from ..users_code import is_users_file
 from .beside import beside, files, finding, folders_of, modules
 from .pipelines import TABLE, VIEW, Pipeline
 from .reads import Frames, Read, as_declared, of_topics, renewed, union
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
+_REMOVING = ((os, "remove"), (os, "unlink"), (os, "rmdir"), (os, "system"), (shutil, "rmtree"))
+"""Functions by which a script removes files, such as its checkpoint, or runs commands."""
 CHECKS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.streaming.checkpointLocation", "spark.default.parallelism")
 """Settings of a script that the check ignores, because the check has its own values."""
 
@@ -376,7 +380,24 @@ class Lift:
             stack.enter_context(files(file, self.wrote, self.instead_of))
             if self.source.targets:
                 stack.enter_context(mock.patch.object(sqlite3, "connect", connected))
+            for owner, name in _REMOVING:
+                stack.enter_context(mock.patch.object(owner, name, self._unless_users(getattr(owner, name))))
             yield
+
+    def _unless_users(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that removes files and runs commands only for libraries, or in the run's folder."""
+
+        def act(given: Any, *arguments: Any, **named: Any) -> Any:
+            frame: Any = sys._getframe(1)
+            while frame is not None and "pathlib" in frame.f_code.co_filename:
+                frame = frame.f_back
+            of_user = frame is not None and is_users_file(frame.f_code.co_filename)
+            if not of_user or (isinstance(given, (str, os.PathLike)) and self.is_inside(str(given))):
+                return original(given, *arguments, **named)
+            self.note(f"{original.__name__}({visible(str(given))!r}) isn't run")
+            return 0 if original.__name__ == "system" else None
+
+        return act
 
     def wrote(self, path: str) -> None:
         """Record a file that is opened for writing."""
