@@ -360,7 +360,8 @@ def with_arguments(source: ScriptSource, failure: BadInput, raised: Exception | 
             args += [option, _named(option)] if option.startswith("-") else [_named(option)]
         return replace(source, args=args) if len(args) < MOST_RUNS else None
     if not source.args and (names := _PLACE.findall(_usage(failure.message))):
-        return replace(source, args=[_named(name) for name in names])
+        more = range(len(names) + 1, _counted(source) + 1)  # a usage line may lack some
+        return replace(source, args=[*map(_named, names), *(f"argument{number}" for number in more)])
     if (choices := _NO_CHOICE.search(failure.message)) is not None and choices[1] in source.args:
         return replace(source, args=[choices[2] if one == choices[1] else one for one in source.args])
     wrong = _NO_NUMBER.search(failure.message)

@@ -99,7 +99,10 @@ def inferred_queries(
         )
     plans = [traced(write.frame._jdf.queryExecution().analyzed(), found.folders) for _, write in writes]
     columns = {name: _typed(name, found, found.columns[name], plans) for name in found.reads}
-    drawn = {name: drawn_table(_typed(name, found, kind, plans)) for name, kind in found.tables.items()}
+    # A batch read of a stream's own path, such as for its schema, gets the stream's columns and no rows.
+    tables = {name: kind for name, kind in found.tables.items() if name not in found.reads}
+    found = replace(found, tables=tables)
+    drawn = {name: drawn_table(_typed(name, found, kind, plans)) for name, kind in tables.items()}
     told = _told(source, found)
     queries: list[InferredQuery] = []
     for (number, write), plan in zip(writes, plans, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,12 @@ def test_a_table_that_the_script_makes_has_the_columns_of_the_statement(
         f"{EVENTS}spark.sql('CREATE TABLE lake.t')\nspark.sql('DROP TABLE u')\nprint(spark.table('lake.t').n)\n{START}"
     )
     assert {name: columns.names for name, columns in found.tables.items()} == {"lake.t": ["user", "n"]}
+
+
+def test_a_batch_read_of_a_stream_s_own_path_is_no_table(explore: Exploring) -> None:
+    text = "s = spark.read.json('/in/own')\nspark.readStream.schema(s.select('user').schema).json('/in/own')"
+    (query,) = explore.queries(f"{text}.select('user').writeStream.start()\n")
+    assert ([*query.inputs], query.tables, query.told) == (["/in/own"], {}, [])
 
 
 def test_a_query_that_writes_the_rows_of_another_in_the_same_mode_is_its_twin(explore: Exploring) -> None:
@@ -382,6 +389,7 @@ def test_functions_that_write_streams_and_are_not_called_are_named(tmp_path: Pat
     [
         ("if len(sys.argv) != 3: raise Exception('Usage: job.py <in path> <minutes> [out]')\n", ["in_path", "minutes"]),
         ("if len(sys.argv) < 3:\n    sys.exit(1)\n", ["argument1", "argument2"]),
+        ("if len(sys.argv) != 3: raise Exception('Usage: job.py <in path>')\n", ["in_path", "argument2"]),
         ("if not len(sys.argv) > 1:\n    raise ValueError('no topic')\n", ["argument1"]),
         ("a, b = sys.argv[1:] if len(sys.argv) == 3 else sys.exit('two')\n", ["argument1", "argument2"]),
     ],
