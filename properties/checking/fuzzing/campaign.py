@@ -27,7 +27,7 @@ from .relations import NAMES
 from .seeds import CHAIN, Begin, Judged, ReportedFinding, Seed
 
 SEED_SECONDS = 420.0
-"""The time limit of a seed (s), including shrinking; after it, the process is ended, and the seed is a finding."""
+"""The time limit (s) of a seed, including shrinking; the fuzzer kills a slower process, and the seed is a finding."""
 MOST_PATIENCE = 4.0
 """The largest factor by which a busy machine extends `SEED_SECONDS`."""
 PLANS_OF_A_PROCESS = 200
@@ -55,11 +55,11 @@ class CampaignOptions:
         minutes: The time limit of the run (min).
         seed: The first seed.
         jobs: The number of processes.
-        only: The only relation to check; empty: all.
+        only: The only relation to check; empty: all relations.
         pyspark: The version of PySpark to judge; empty: the installed PySpark.
-        against: Another version of PySpark that judges the same seeds; empty: no other version.
+        against: Another version of PySpark, which also judges each seed; empty: only the installed version.
         corpus: Whether the run begins with the plans of the corpus.
-        histories: The number of histories of each plan.
+        histories: The number of histories for each plan.
         shown: The divergences that already have a script, by `file_name`.
     """
 
@@ -266,7 +266,7 @@ class _Campaign:
             return replace(of_run, seed=left[0].seed, shows=left[0].named)
 
     def judge_with(self, processes: Sequence[PySparkProcess]) -> None:
-        """Judge seeds with processes, until a process has ended or has judged its share."""
+        """Judge seeds in the given processes, until a process ends or has judged its share of seeds."""
         with self.lock:
             self.processes.update(processes)
         try:
@@ -283,7 +283,7 @@ class _Campaign:
                 self.processes.difference_update(processes)
 
     def asked(self, process: PySparkProcess, seed: Seed) -> Judged:
-        """Judge a seed in a process; if the process ends, or takes too long, the seed is a finding."""
+        """Judge a seed in a process; if the process dies or exceeds the time limit, the seed is a finding."""
         late, limit = threading.Event(), SEED_SECONDS * patience()
 
         def end() -> None:

@@ -193,7 +193,8 @@ def _under_fault(law: str, held: dict[str, int], outcome: FaultOutcome) -> list[
 
 
 def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str], asked: Collection[str] = ()) -> str:
-    """Return the reason why a variation doesn't apply to a job, from earlier checks; empty: it applies.
+    """Return the reason why a variation doesn't apply to a job, from earlier checks; return an empty text if it
+    applies.
 
     Args:
         variation: The variation.

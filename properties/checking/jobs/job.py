@@ -138,8 +138,8 @@ class Job:
         separate call.
 
         Args:
-            without: Invariants that don't apply to the job, by their names in the report, such as "rows one at a time";
-                further columns of the result that aren't compared.
+            without: Names, from the report, of invariants that don't apply to the job, such as "rows one at a time";
+                and columns of the result that aren't compared.
             faults: The faults that a sink must withstand besides crashes, such as ["zombie"], or ["all"]; see
                 `docs/sinks.md`. Each takes as long as a crash.
             asked: `histories`, `seed`, `examples` and `folder`; see `Job`. A counterexample of an invariant also names
@@ -290,8 +290,8 @@ def invariants(
         job: As for `Job`.
         inputs: As for `Job`.
         faults: As for `Job.invariants`.
-        given: The attributes of `Job`, of which `without` may name invariants; and `histories`, `seed`, `examples` and
-            `folder`.
+        given: The attributes of `Job`, where `without` may also name invariants; and `histories`, `seed`, `examples`
+            and `folder`.
     """
     __tracebackhide__ = True
     how, asked = divided(given)

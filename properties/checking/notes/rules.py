@@ -51,7 +51,7 @@ def notes_of(skeleton: Skeleton, inputs: Mapping[str, str] | None = None) -> lis
     """
     linter = _Linter(skeleton, inputs or {})
     found = [*linter.filtered(), *linter.lookups(), *linter.by_order(), *linter.untimed()]
-    parts = [pruned(part) for part in skeleton.parts]  # the stage as Spark plans it
+    parts = [pruned(part) for part in skeleton.parts]  # a stage of the plan as Spark runs it
     for part in parts:
         for node in part.walk():
             if node.is_stateful and (stage := linter.stage(node)).is_known:

@@ -76,7 +76,7 @@ def verdicts_on(cohort: SinkCohort, number: int, seen: Seen) -> list[SinkVerdict
 
 
 def _is_torn(cohort: SinkCohort, number: int, found: Counter[str]) -> bool:
-    """Return whether a reader has found some rows of a batch, or new totals of some of its keys, but not all."""
+    """Return whether a reader saw some, but not all, of a batch's rows or of its keys' new totals."""
     batches = range(len(cohort.histories[number].batches))
     ends = [cohort.expected(number, range(batch)) for batch in (*batches, len(batches))]
     return any(is_torn(ends[batch], ends[batch + 1], found) for batch in batches)

@@ -153,7 +153,7 @@ class _Started:
 
 @contextlib.contextmanager
 def _process(queries: Sequence[Dying], folder: Path) -> Iterator[_Started]:
-    """Start queries in a separate process, and kill the process and its JVM at the end."""
+    """Start queries in another process, and kill this process and its JVM at the end."""
     told = folder / "queries.json"
     told.write_text(json.dumps([query.told() for query in queries]))
     started = _Started()

@@ -93,7 +93,7 @@ class Cell:
 
     @property
     def ways(self) -> Mapping[str, PlayedFault]:
-        """The ways in which it was played."""
+        """The results in which the fault happened: of the simulation and of the real process."""
         return {name: way for name, way in self._tried.items() if not way.unmet}
 
     @property
@@ -222,12 +222,12 @@ def play(
     show: Callable[[str], None] = doing,
     save: Callable[[], None] = lambda: None,
 ) -> None:
-    """Play all cells: simulations first, then real deaths.
+    """Run all cells: first the simulations, then the real deaths.
 
     Args:
-        asked: The cells to play.
+        asked: The cells to run.
         found: The cells that an earlier command has played, in part or whole; receives all cells.
-        show: Shows the next cell.
+        show: Shows the name of the next cell.
         save: Saves the cells, so that an interruption doesn't lose them.
 
     Raises:

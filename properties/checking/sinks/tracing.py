@@ -113,7 +113,7 @@ def main(last: int, folder: str, command: list[str]) -> dict[str, int | str]:
                     return {"operations": done, "killed at": f"{name} {Path(path).name}"}
             number = 0
         elif number == signal.SIGTRAP or status >> 16 or number == signal.SIGSTOP:
-            number = 0  # a new thread's or program's first signal
+            number = 0  # the first signal of a new thread or program
         libc.ptrace(_SYSCALL, thread, None, number)
 
 

@@ -94,7 +94,7 @@ FORGETTING = Plan(operators=frozenset({"DeduplicateWithinWatermark"}))
         ),
         ("the cuts between batches", UPDATES, before(alike="two rows"), (), "the cuts between batches: two rows"),
         ("the order within a batch", UPDATES, before(alike="two rows"), (), ""),
-        ("rows one at a time", UPDATES, before(alike="two rows"), HELD, "it isn't known which rows update each other"),
+        ("rows one at a time", UPDATES, before(alike="two rows"), HELD, "nothing shows which rows update each other"),
         ("the cuts between batches", replace(RUN, processing_time=True), before(), (), "a row's batch determines its"),
         ("rows one at a time", RUN, before(Plan(), None), (), ""),
         ("rows one at a time", UPDATES, before(), HELD, ""),
