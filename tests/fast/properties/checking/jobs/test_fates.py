@@ -232,7 +232,10 @@ def test_a_mutant_of_which_histories_show_nothing_has_no_difference(monkeypatch:
         raise Inconclusive("no row", job="copy")
 
     monkeypatch.setattr(_MutantCheck, "is_as", shows_nothing)
-    assert fate(changed(amount=7)) == ("no difference", 'list values around it, Input(…, values={"amount": […]})')
+    assert fate(changed(amount=7)) == (
+        "no difference",
+        'list values around the constant, Input(…, values={"amount": […]})',
+    )
 
 
 def test_a_mutant_that_was_judged_alone_is_compared_with_the_job_alone(monkeypatch: pytest.MonkeyPatch) -> None:

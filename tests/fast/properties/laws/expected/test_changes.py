@@ -255,7 +255,9 @@ def test_debezium_s_envelopes_snapshots_and_tombstones_drive_a_rule() -> None:
 def test_one_of_two_inputs_has_to_be_named() -> None:
     events = resolve(EVENTS, "events").source
     sources = [events, replace(events, name="others")]
-    with pytest.raises(BadInput, match=r'reads one input, and the job has events.*others: name it, input="events"'):
+    with pytest.raises(
+        BadInput, match=r'reads one input, and the job has events.*others: name the input, input="events"'
+    ):
         TYPE1._source(sources)
     assert TYPE1._source(sources[1:]).name == "others"
     assert replace(TYPE1, input="others")._source(sources).name == "others"

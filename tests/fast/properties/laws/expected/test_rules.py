@@ -543,5 +543,5 @@ def test_a_column_called_start_keeps_no_event_time_unless_it_is_of_a_window() ->
     schema = pa.schema([*SCHEMA, ("start", pa.int64())])
     sources = (Source("clicks", schema, "at", ("user",)), replace(CLICKS, name="views"))
     join = stream_join("inner", "user", columns={"user": "clicks.user", "start": "clicks.start"})
-    with pytest.raises(BadInput, match="the rule before it doesn't keep an event time"):
+    with pytest.raises(BadInput, match="the rule before it keeps no event time"):
         expected(join >> windows("10 seconds"), JobHistory(((),)), None, sources)
