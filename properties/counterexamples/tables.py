@@ -131,7 +131,7 @@ def result_rows(
     when: Sequence[str],
     equality: Equality = TWELVE_DIGITS,
 ) -> list[RowAndSide]:
-    """Return the expected and the emitted rows of each batch: only expected, then emitted.
+    """Return the rows of each batch: first the rows that are only expected, then the emitted rows.
 
     Args:
         expected: The rows of each batch.

@@ -162,9 +162,6 @@ def _logics() -> Mapping[str, MakeLogic]:
     return protocol.specified()
 
 
-# The join in three queries.
-
-
 def _staged_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement | None]:
     rights = [one for one in behaviours if not one.of_module.is_right]
     right_histories = [contrast(one.case.trace, one.case.constants).right for one in rights]
@@ -197,11 +194,8 @@ def tables_of(entries: Sequence[Entry], when: Callable[[Entry], int], count: int
     return [values_of(fold(by_step[number], table)) for number in range(count)]
 
 
-# The join in one query.
-
-
 def _fused_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement]:
-    """Play only the record changes of behaviours, equal sequences once, and compare each result with the join."""
+    """Run the record changes of behaviours in one query, equal changes once; compare results with the join."""
     firsts: dict[str, tuple[History, _Behaviour]] = {}
     longest = max((len(one.history.records) for one in behaviours), default=0)
     for one in behaviours:
