@@ -8,13 +8,13 @@ from typing import TypeAlias
 
 from ...generators.chains import SEPARATOR, Chain, StreamBatch, draw_chain, draw_streams, renumbered
 from ...generators.shrinking import Deadline, Shrinker, fewer
-from ...witnesses.chains.composed import Changelog, composed_changelog
+from ...witnesses.chains.composed import ChainChanges, composed_changelog
 
 CHAINS = "chains"
 """The relation of a chain to its composed reference."""
 HISTORIES = 60
 """The largest number of histories of a chain: a query of several operators in Python takes seconds for them."""
-OnSpark: TypeAlias = Callable[[Chain, Sequence[Sequence[StreamBatch]]], Changelog]
+OnSpark: TypeAlias = Callable[[Chain, Sequence[Sequence[StreamBatch]]], ChainChanges]
 """Runs a chain over histories on Spark."""
 _SECONDS = 90.0
 _AT_ONCE = 100

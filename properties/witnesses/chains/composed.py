@@ -12,7 +12,7 @@ from ....reference.core.operator import operator_named
 from ....reference.core.records import Change, Output, Record, Value, Window
 from ...generators.chains import Chain, Link, StreamBatch, referred_by
 
-Changelog: TypeAlias = "dict[tuple[int, str], list[tuple[Window | None, Value, int]]]"
+ChainChanges: TypeAlias = "dict[tuple[int, str], list[tuple[Window | None, Value, int]]]"
 """The emitted windows, values and timestamps (ms) in order, by batch and key."""
 LIST_BASE, LIST_MODULUS = 3, 1_000_003
 """How the numbers of a list become one number: its order matters."""
@@ -91,7 +91,7 @@ class ComposedLink:
 
 def composed_changelog(
     chain: Chain, histories: Sequence[Sequence[StreamBatch]], make: type[ComposedLink] = ComposedLink
-) -> Changelog:
+) -> ChainChanges:
     """Return what the composed reference emits for the histories; results of the clock count in the next batch.
 
     Args:
@@ -99,7 +99,7 @@ def composed_changelog(
         histories: The histories.
         make: The class of the composed reference; mutants replace it.
     """
-    emitted: Changelog = defaultdict(list)
+    emitted: ChainChanges = defaultdict(list)
     for batches in histories:
         clock = make_clock("batch")
         last = make(chain, len(chain.links) - 1, clock)

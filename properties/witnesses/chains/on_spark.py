@@ -13,7 +13,7 @@ from ...generators.chains import DRIVER, REFERRED, SEPARATOR, Chain, Link, Strea
 from ...registration.bindings import FOREIGN_KEY, INPUT, KEY, ORDER, TIMESTAMP, VALUE, Columns
 from ...registration.registration import registration_of
 from ..spark.query import run_stream
-from .composed import LIST_BASE, LIST_MODULUS, Changelog
+from .composed import LIST_BASE, LIST_MODULUS, ChainChanges
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -29,7 +29,7 @@ def changelog_on_spark(
     chain: Chain,
     histories: Sequence[Sequence[StreamBatch]],
     between: Callable[[DataFrame], DataFrame] = lambda changelog: changelog,
-) -> Changelog:
+) -> ChainChanges:
     """Run a chain over histories in one query, and return what it emits.
 
     Args:
@@ -39,7 +39,7 @@ def changelog_on_spark(
         between: Changes each changelog before the next operator reads it; a mutant.
     """
     ran = run_stream(spark, _tables(chain, histories), lambda frame: chained(chain, frame, between))
-    emitted: Changelog = defaultdict(list)
+    emitted: ChainChanges = defaultdict(list)
     for batch, table in ran.batches:
         for row in sorted(table.to_pylist(), key=lambda row: row["ordinal"]):
             if not row[KEY].startswith(DRIVER):

@@ -30,7 +30,7 @@ from ...generators.plans.texts import processor, statements, table_values
 from ...system.installed.spark_versions import arrow_table_of, condition_of, spark_version
 from ...system.visible import first_line
 from ...system.work import own_folder
-from ..chains.composed import Changelog
+from ..chains.composed import ChainChanges
 from ..chains.on_spark import changelog_on_spark
 from ..run_options import WATERMARK_POLICY
 from ..spark.session import DEFAULT_STORE, PROVIDER, ROCKSDB, spark_session, with_settings
@@ -205,7 +205,7 @@ class PlanRunner:
             except Exception as error:
                 raise Refused(error) from error
 
-    def chain(self, chain: Chain, histories: Sequence[Sequence[StreamBatch]]) -> Changelog:
+    def chain(self, chain: Chain, histories: Sequence[Sequence[StreamBatch]]) -> ChainChanges:
         """Run a chain of our operators.
 
         Raises:

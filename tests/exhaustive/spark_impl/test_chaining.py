@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from streamproof.properties.checking.fuzzing.chains import differing, drawn_chain
-from streamproof.properties.witnesses.chains.composed import Changelog
+from streamproof.properties.witnesses.chains.composed import ChainChanges
 from streamproof.properties.witnesses.chains.on_spark import changelog_on_spark
 from streamproof.spark_impl.inputs import table
 from streamproof.spark_impl.runtime.inputs import JoinInput
@@ -39,7 +39,7 @@ def wrong(spark: SparkSession, seed: str) -> list[int]:
     """Return the histories of a seed's chain that differ from the composed reference."""
     chain, histories = drawn_chain(f"chain {seed}", HISTORIES)
 
-    def on_spark(*given: Any) -> Changelog:
+    def on_spark(*given: Any) -> ChainChanges:
         return changelog_on_spark(spark, *given, between=lambda changelog: with_bug(changelog, BUGS.get(seed, "order")))
 
     return differing(chain, histories, on_spark)

@@ -11,7 +11,7 @@ from streamproof.properties.checking.fuzzing import seeds
 from streamproof.properties.checking.fuzzing.cases import PlanCase
 from streamproof.properties.checking.fuzzing.chains import CHAINS
 from streamproof.properties.checking.fuzzing.seeds import Seed
-from streamproof.properties.witnesses.chains.composed import Changelog, composed_changelog
+from streamproof.properties.witnesses.chains.composed import ChainChanges, composed_changelog
 from streamproof.properties.witnesses.spark.failures import MachineTooBusy
 from streamproof.reference.core.errors import StreamproofError
 
@@ -45,7 +45,7 @@ def test_an_older_pyspark_skips_plans_and_chains_that_it_cannot_run(monkeypatch:
 def test_a_chain_is_judged_and_its_failure_is_a_finding(
     monkeypatch: pytest.MonkeyPatch, fails: Exception | None, error: str, skipped: str
 ) -> None:
-    def on_spark(*given: Any) -> Changelog:
+    def on_spark(*given: Any) -> ChainChanges:
         if fails is not None:
             raise fails
         return composed_changelog(*given)
