@@ -109,7 +109,7 @@ def test_a_bare_frame_has_the_columns_key_timestamp_and_value(sides: tuple[DataF
     assert bare.columns[0] == "key"
     spelled = table_table_join(*(table(side, key="k", timestamp="t", value="v") for side in sides), join="outer")
     assert [row[1:] for row in bare.collect()] == [row[1:] for row in spelled.collect()] != []
-    with pytest.raises(BadInput, match=r"^left: value: 'value' is not in.*[^;]; name the columns: table\(frame, k"):
+    with pytest.raises(BadInput, match=r"^left: value: 'value' is not in.*[^;]; name its columns: table\(frame, k"):
         table_table_join(*sides)
 
 
