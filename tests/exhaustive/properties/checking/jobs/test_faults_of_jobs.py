@@ -386,7 +386,7 @@ ON_SPARK = [
     Case(
         "a sink's checkpoint is elsewhere",
         sunk(written(ignore, "../../elsewhere")),
-        r".+ keeps its checkpoint in /.+: put it .+",
+        r".+ keeps its checkpoint in /.+: put the checkpoint .+",
     ),
     Case("a counterexample", lambda folder: of(wrong, folder=folder)(folder), WROTE, Violated, SAVED_FOLDERS),
     Case("a counterexample of no folder", of(wrong, folder="/proc/nowhere"), WROTE, Violated),

@@ -186,7 +186,8 @@ def test_a_filter_that_spark_moves_below_the_watermark_is_violated_and_named_and
     clicks = Input(CLICKS.schema, key="user", name="clicks", values={"amount": [0, 1]})
     written = static_join([{"amount": 1}], on="amount", join="left_semi") >> windows("1 hour", delay="10 minutes")
     given: dict[str, Any] = {"expect": written, "histories": 60}
-    with pytest.raises(Violated, match=r"filter below the watermark, .* Remedy: write the filter before withWatermark") as found:
+    remedy = r"filter below the watermark, .* Remedy: write the filter before withWatermark"
+    with pytest.raises(Violated, match=remedy) as found:
         check_job(of_ones, clicks, **given)
     counterexample: Any = found.value.counterexample
     assert not counterexample.history.clock
