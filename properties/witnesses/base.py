@@ -28,10 +28,10 @@ class Witness(Protocol):
         ...
 
     def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
-        """Run histories, and return their outcomes, in their order.
+        """Run histories, and return their outcomes in the same order.
 
         Raises:
-            BadInput: The witness refuses a history, or a value doesn't fit.
+            BadInput: The witness refuses a history, or can't represent a value.
             MissingTool: The machine lacks a tool that the witness needs.
             StreamproofError: A query failed.
         """

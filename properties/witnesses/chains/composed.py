@@ -1,4 +1,4 @@
-"""The reference of a chain: the references of its operators, each fed with the changes of the one before it."""
+"""The reference of a chain of operators: each operator's reference reads the changes of the previous operator's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIST_BASE, LIST_MODULUS = 3, 1_000_003
 
 
 def as_value(link: Link, change: Change) -> Value:
-    """Return a change's value as the next operator takes it: an object of a number and a key, or None."""
+    """Return a change's value in the form that the next operator reads: an object with a number and a key, or None."""
     if change.value is None:
         return None
     number, referred = _parts(link, change.key or "", change.value)
@@ -28,7 +28,7 @@ def as_value(link: Link, change: Change) -> Value:
 
 
 def _parts(link: Link, key: str, value: Value) -> tuple[int | None, str | None]:
-    """Return the number of a value, if any, and the key that it refers to."""
+    """Return a value's number, if any, and the key to which the value refers."""
     if isinstance(value, list) and len(link.definition.inputs) == 2:
         sides = [(None, None) if side is None else _parts_of_side(key, side) for side in value]
         (one, referred), (other, other_referred) = sides
@@ -45,7 +45,8 @@ def _parts_of_side(key: str, value: Value) -> tuple[int | None, str | None]:
 
 
 class ComposedLink:
-    """An operator's reference, which takes a chain's inputs, and the changes of the operator before it.
+    """The reference of an operator in a chain, which reads inputs of the chain and the changes of the previous
+    operator.
 
     Args:
         chain: The chain.
@@ -66,22 +67,22 @@ class ComposedLink:
         return [] if self.before is None else self.fed(self.before.arrive(record))
 
     def advance(self) -> list[Output]:
-        """Emit what the clock has closed: by this operator, then by the operators before it."""
+        """Emit what the clock has closed: first this operator's windows and rows, then the previous operators'."""
         own = list(self.behaviour.advance())
         return own if self.before is None else [*own, *self.fed(self.before.advance())]
 
     def fed(self, outputs: Sequence[Output]) -> list[Output]:
-        """Process the changes of the operator before, each as a record."""
+        """Process each change that the previous operator has emitted as a record of this operator."""
         changes = [output for output in outputs if isinstance(output, Change)]
         return [emitted for change in changes for emitted in self.take(self.as_record(change))]
 
     def as_record(self, change: Change) -> Record:
-        """Return a change of the operator before as a record of this operator."""
+        """Convert a change of the previous operator to a record of this operator."""
         assert self.before is not None
         return Record(self.link.side, change.key, as_value(self.before.link, change), change.timestamp)
 
     def take(self, record: Record) -> list[Output]:
-        """Process a record of this operator; a stream's tombstone isn't aggregated."""
+        """Process a record of this operator; an aggregate of a stream ignores tombstones."""
         if self.link.takes_numbers:
             if record.value is None:
                 return []
@@ -92,7 +93,7 @@ class ComposedLink:
 def composed_changelog(
     chain: Chain, histories: Sequence[Sequence[StreamBatch]], make: type[ComposedLink] = ComposedLink
 ) -> ChainChanges:
-    """Return what the composed reference emits for the histories; results of the clock count in the next batch.
+    """Return the changes that the composed reference emits; changes that the clock causes belong to the next batch.
 
     Args:
         chain: The chain.

@@ -30,13 +30,13 @@ def changelog_on_spark(
     histories: Sequence[Sequence[StreamBatch]],
     between: Callable[[DataFrame], DataFrame] = lambda changelog: changelog,
 ) -> ChainChanges:
-    """Run a chain over histories in one query, and return what it emits.
+    """Run a chain over histories in one query, and return the emitted changes.
 
     Args:
         spark: The session.
         chain: The chain.
         histories: The histories.
-        between: Changes each changelog before the next operator reads it; a mutant.
+        between: A mutant's function, which changes each changelog before the next operator reads the changelog.
     """
     ran = run_stream(spark, _tables(chain, histories), lambda frame: chained(chain, frame, between))
     emitted: ChainChanges = defaultdict(list)
@@ -133,7 +133,7 @@ def _table(records: Sequence[Record], first: int) -> pa.Table:
 
 
 def _plain(value: Any) -> Value:
-    """Return a value as the reference has it: a joined value is a list."""
+    """Return a value in the reference's form, in which a joined value is a list."""
     if isinstance(value, dict) and set(value) == {"left", "right"}:
         return [_plain(value["left"]), _plain(value["right"])]
     return value

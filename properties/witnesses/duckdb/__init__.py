@@ -1,1 +1,1 @@
-"""The witness that runs one SQL statement over a whole cohort."""
+"""The witness on DuckDB, which runs one SQL statement over many histories at once."""

@@ -63,7 +63,7 @@ def results_of(arrivals: Arrivals, answer: pa.Table) -> list[FinalResult]:
 
 
 def _windows(answer: pa.Table) -> list[Window | None]:
-    """Return the windows of a result's rows; the result of a look-up has none."""
+    """Return the windows of a result's rows; the rows of a look-up have no window."""
     if "window_start" not in answer.column_names:
         return [None] * len(answer)
     bounds = zip(listed(answer.column("window_start")), listed(answer.column("window_end")), strict=True)
@@ -71,7 +71,7 @@ def _windows(answer: pa.Table) -> list[Window | None]:
 
 
 def _keys(arrivals: Arrivals, answer: pa.Table) -> tuple[list[int], list[Key | None]]:
-    """Return the history's index and the key of every row of a result; a row without a key only has the history."""
+    """Return the history's index and the key of every row of a result; the key is None if the row has no key."""
     known = arrivals.keys
 
     def named(column: str) -> list[Key | None]:
@@ -87,11 +87,11 @@ def _keys(arrivals: Arrivals, answer: pa.Table) -> tuple[list[int], list[Key | N
 
 
 def values_of(aggregate: str, column: Any, values: Sequence[Value]) -> list[Value]:
-    """Convert the results of the aggregates' `duckdb` forms to aggregates; null stays null.
+    """Convert the results of an aggregate's SQL expression to values of the aggregate; null stays null.
 
     Args:
         aggregate: The aggregate's name.
-        column: The results of the form, one row for each aggregate.
+        column: The results of the SQL expression, one row for each aggregated value.
         values: The values of the arrivals by position.
 
     Raises:
@@ -111,7 +111,7 @@ def values_of(aggregate: str, column: Any, values: Sequence[Value]) -> list[Valu
     nulls = column.is_null().to_pylist()
     found: list[Value] = []
     for is_null, whole, fraction, text, count in zip(nulls, wholes, fractions, texts, members, strict=True):
-        # A decimal is a whole number too wide for a bigint.
+        # DuckDB returns a whole number that exceeds bigint as a decimal.
         number = fraction if whole is None else int(whole)
         if whole is not None and fraction is not None:
             number = combine(number, fraction)
@@ -120,7 +120,7 @@ def values_of(aggregate: str, column: Any, values: Sequence[Value]) -> list[Valu
                 f"{aggregate} can't compare the string {text!r} with the number {number!r}: use one type of value"
             )
         if number is None and text is None and not is_null:
-            number = 0  # the sum of zero numbers is 0
+            number = 0  # the reference's sum of no numbers is 0
         found.append(text if number is None else number if count is None else number / count)
     return found
 

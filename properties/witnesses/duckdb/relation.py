@@ -38,8 +38,8 @@ class Arrivals:
         aggregates: The aggregate's name for each definition, by the definition's number (`count` without an aggregate).
         definitions: The options of each definition, as in a history file, and its clock, by the definition's number.
         definition_of: The number of each history's definition, by the history's index.
-        keys: The index of the history, and the key, by the key's number. Histories share no numbers. Within a history,
-            a key in a value and the key itself have the same number.
+        keys: The history's index and the key that belong to each key number. Histories share no numbers. Within a
+            history, a key in a value and the key itself have the same number.
         values: The values of the arrivals, by position; for an aggregate, only the components that the aggregate uses.
     """
 
@@ -219,5 +219,5 @@ def run_statement(arrivals: Arrivals) -> pa.Table:
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
-    """Return an empty database, opened once: opening takes longer than most statements, and cursors share nothing."""
+    """Return an empty database, opened once, because opening takes longer than most statements."""
     return connect()

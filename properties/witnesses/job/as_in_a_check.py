@@ -1,4 +1,4 @@
-"""Patches Spark's writers: a query that user code starts dies where planned, and runs in the check's micro-batches."""
+"""Patches Spark's writers, so that a query that user code starts has the check's micro-batches and planned crashes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def as_in_a_check(
             )
         if named.get("processingTime") is not None:
             triggers.append(f"processingTime={named['processingTime']!r}")
-            named["processingTime"] = "0 seconds"  # start at once: the check chooses each micro-batch's rows
+            named["processingTime"] = "0 seconds"  # no waiting for a trigger: the check chooses each micro-batch's rows
         return trigger(writer, **named)
 
     patches: dict[str, Any] = {"foreachBatch": for_each_batch, "foreach": for_each_row, "trigger": of_batches}

@@ -1,7 +1,7 @@
 """Moves the watermark of a job's query along a clock, with rows that the job never receives.
 
 While a job is declared, each call of `withWatermark` adds a source, whose rows have only an event time. The watermark
-applies to the job's rows and the source's rows; a filter behind the watermark removes the source's rows.
+applies to the job's rows and the source's rows; a filter after the watermark removes the source's rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Watermarks:
 
     Attributes:
         count: The number of `withWatermark` calls.
-        without_clock: Whether a watermark doesn't follow the clock.
+        without_clock: Whether the job has a watermark that doesn't follow the clock.
     """
 
     count: int = 0
@@ -39,7 +39,8 @@ class Watermarks:
 
 
 def with_clock(batches: Sequence[Tables], clock: Sequence[int]) -> Sequence[Tables]:
-    """Add the clock's input to each batch, with the clock's time as its only row; without a clock, return the batches.
+    """Add the clock's input to each batch, with the clock's time as its only row; without a clock, return the batches
+    unchanged.
 
     Args:
         batches: The rows of each input, by batch.

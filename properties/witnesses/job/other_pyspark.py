@@ -133,7 +133,7 @@ class PySparkProcess:
                 stderr=log,
                 env=_environment(),
                 pass_fds=[theirs.fileno()],
-                start_new_session=True,  # this process handles Ctrl-C
+                start_new_session=True,  # only this process gets Ctrl-C
             )
         with ours:
             self.connection = ours.makefile("rwb")
@@ -149,7 +149,7 @@ class PySparkProcess:
 
     def end(self, seconds: float) -> None:
         """End the process, and kill it if it hasn't ended within `seconds`."""
-        if not seconds:  # closing the connection would wait for a thread that waits for an answer
+        if not seconds:  # `close` would wait for another thread's read
             self._kill()
         with contextlib.suppress(OSError):
             self.connection.close()
@@ -204,7 +204,7 @@ class PySparkProcess:
             raise StreamproofError(f"the process of PySpark {self.version} ({self.python}) ended: {said}") from None
         if raised is not None:
             kind, message, details, cause = raised
-            # the query adds the version
+            # the query's own message already contains the version
             where = "" if isinstance(request, EarlierRequest) else f"PySpark {self.version}: "
             error = kind(f"{where}{message}", details)
             if cause is not None:

@@ -317,10 +317,10 @@ def deleted_checkpoint_latest(query: QueryUnderFault) -> Seen:
 
 
 class SinkFault(NamedTuple):
-    """A fault of any sink.
+    """A fault that the check can play on the query of any sink.
 
     Attributes:
-        says: The action, in one sentence.
+        says: The description of the fault, in one sentence.
         play: Plays the fault on a query.
     """
 

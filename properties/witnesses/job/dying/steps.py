@@ -143,7 +143,7 @@ class LineError(Steps):
     """Raises an error once, before a line of the user's own code, which may handle the error as a lost connection."""
 
     def run(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Call a function with a trace of its lines; the function's errors are raised."""
+        """Call a function and trace its lines; the function's exceptions pass through."""
         before = sys.gettrace()
         sys.settrace(self._called)
         try:

@@ -57,7 +57,9 @@ NUMBER = "10"
 
 
 class LearnedColumns(BaseException):
-    """A run has revealed columns of an input, so the script runs again; scripts catch no such exception."""
+    """Ends a run that has revealed columns of an input, so the script runs again; scripts don't catch a
+    BaseException.
+    """
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Explored:
 
 @dataclass
 class Open(Frames):
-    """Answers every streaming read with an empty frame with the columns of its source.
+    """Returns an empty frame for every streaming read, with the columns of the read's source.
 
     Attributes:
         spark: The session.
@@ -158,7 +160,7 @@ class Exploring(Lift):
             return self.schema_of(read) or self._of_absent(read)
 
     def table(self, read: Read) -> DataFrame | None:
-        """Answer a batch read; a table that is missing in the local catalog is empty."""
+        """Return the rows for a batch read; if the local catalog lacks the table, return an empty frame."""
         if (given := super().table(read)) is not None:
             return given
         is_table = read.format == "" and read.target is not None and "/" not in read.target
@@ -167,7 +169,7 @@ class Exploring(Lift):
         return None if self._exists(str(read.target)) else self._of_absent(read)
 
     def uniting(self, frame: DataFrame, other: DataFrame) -> None:
-        """Learn the columns of a source without known columns from the frame that a union adds to its rows.
+        """Learn the columns of a source without known columns from the other frame of a union.
 
         Raises:
             LearnedColumns: The source has these columns in the next run.
@@ -189,7 +191,7 @@ class Exploring(Lift):
             return False
 
     def by_itself(self, read: Read, frame: DataFrame, writer: str) -> DataFrame:
-        """Answer a read of another query's output with an input, because each query is checked alone."""
+        """Return a new input's rows for a read of another query's output, because each query is checked alone."""
         assert isinstance(self.inputs, Open)
         if read.name in self.inputs.columns:  # an input already has this name
             return super().by_itself(read, frame, writer)
@@ -209,7 +211,7 @@ class Exploring(Lift):
             return None
         before = {**self.absent}
         frame = self.pipeline.rows(dataset)
-        self.absent = before  # reads of the dataset itself aren't reads of the flow
+        self.absent = before  # the flow itself doesn't make the reads of the dataset's flows
         return None if frame is None else frame.schema
 
 
@@ -330,7 +332,7 @@ def _noting_variables(asked: list[str]) -> Iterator[None]:
 
 
 def learned_of(name: str, learned: dict[str, KnownColumns]) -> KnownColumns:
-    """Return the known columns of a source, empty at first."""
+    """Return the known columns of a source; at first, no column is known."""
     return learned.setdefault(name, KnownColumns(f"streamproof_unknown_{len(learned)}"))
 
 
@@ -360,7 +362,7 @@ def with_arguments(source: ScriptSource, failure: BadInput, raised: Exception | 
             args += [option, _named(option)] if option.startswith("-") else [_named(option)]
         return replace(source, args=args) if len(args) < MOST_RUNS else None
     if not source.args and (names := _PLACE.findall(_usage(failure.message))):
-        more = range(len(names) + 1, _counted(source) + 1)  # a usage line may lack some
+        more = range(len(names) + 1, _counted(source) + 1)  # for arguments that the usage omits
         return replace(source, args=[*map(_named, names), *(f"argument{number}" for number in more)])
     if (choices := _NO_CHOICE.search(failure.message)) is not None and choices[1] in source.args:
         return replace(source, args=[choices[2] if one == choices[1] else one for one in source.args])

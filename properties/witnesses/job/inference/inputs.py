@@ -217,7 +217,7 @@ class _Reading:
         if self.has_payload and not self.parts and self.value not in _READABLE:
             return
         times = [(self.column_of(time.place), time) for time in self.other_times if holds_time(time)]
-        for column, time in reversed(times):  # so that the format that the job tries first wins
+        for column, time in reversed(times):  # the format that the job tries first comes last, and replaces the others
             if column in texts:
                 form = TimeForm(pa.string(), time.form, 1)
                 self.values[str(column)] = [form.of(one) for one in TIMES]
@@ -229,7 +229,7 @@ class _Reading:
             self.values[str(column)] = [separator.join(texts[n % len(texts)] for texts in each) for n in range(3)]
 
     def column_of(self, place: Place) -> str | None:
-        """Return the input's column, or the path within a column, that contains a place's value (None: no single
+        """Return the input's column, or the path in a column, with the value of a source position (None: no single
         column).
         """
         if place.source != self.name:
@@ -291,14 +291,14 @@ class _Reading:
             return self.key_without_state(times)
         texts = {column.name for column in self.columns if column.dataType.simpleString() == "string"}
         others = groups
-        if texts & {*self.identity()}:  # events of two keys never share an identity
+        if texts & {*self.identity()}:  # keys share no identity, so deduplications need no key
             others = [places for places in groups if places not in self.query.identities]
         return self.common(groups, times, of_key) or self.common(others, times, of_key)
 
     def common(
         self, groups: Sequence[Sequence[Place]], times: set[str | bool | None], of_key: Place | None
     ) -> tuple[str, ...]:
-        """Return the columns that are in all groups, without event times."""
+        """Return the columns that all grouping operators use, except event times."""
         found: list[str] | None = None
         for places in groups:
             names = [self.column_of(place) for place in places if place.source == self.name]
@@ -366,7 +366,7 @@ class _Reading:
 
     def watermarked(self, time: TracedTime, stamps: Sequence[str]) -> tuple[str | bool | None, str | None]:
         column = self.column_of(time.place)
-        if column is None:  # the record's own timestamp
+        if column is None:  # not a payload column, but the record's own timestamp
             own = None if self.envelope is None else self.envelope.time
             return ("timestamp" if stamps and own == time.place.column else None), None
         kind = self.kind_of(column)
@@ -388,7 +388,7 @@ class _Reading:
 
 
 def holds_time(time: TracedTime) -> bool:
-    """Return whether the format of an event time is known and complete."""
+    """Return whether the format of an event time is known, and contains the date and the time."""
     try:
         return time.is_known and (time.form is None or time_form("", pa.string(), time.form) is not None)
     except BadInput:

@@ -75,7 +75,7 @@ def lacking(error: BaseException | None) -> Lacking | None:
         if NO_COLUMN.search(condition):
             name = said.get("objectName") or said.get("attr_name") or said.get("fieldName") or said.get("colName")
             beside = {*re.findall(r"`([^`]*)`", said.get("suggestion", ""))}
-            beside |= {*filter(None, said.get("fieldNames", "").split(", "))}  # of the other side of a union
+            beside |= {*filter(None, said.get("fieldNames", "").split(", "))}  # the columns of the union's other frame
             return None if name is None else Lacking(_bare(name), beside=frozenset(beside))
         if condition == NO_TIMESTAMP:
             return Lacking(_bare(said["eventName"]), "timestamp")

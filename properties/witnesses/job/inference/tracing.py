@@ -82,7 +82,7 @@ class Payload:
     Attributes:
         form: "json", "csv", "avro", or "split" for a text with separators.
         schema: The schema: the text of an Avro schema, else the JSON form of a Spark type.
-        fields: The single fields that the job extracts, each with its type's name.
+        fields: The fields that the job extracts one by one, each with the name of its type.
         has_header: Whether the job cuts off the 5-byte header of a schema registry's clients.
         separator: The separator of the parts.
         names: The names that the job assigns to the parts.
@@ -118,14 +118,14 @@ class Traced:
 
     Attributes:
         sources: The names of the inputs that the query reads.
-        payloads: The payloads, by their places.
+        payloads: The payloads, by their positions in the sources.
         times: The columns of the query's watermarks.
-        groups: For each grouping operator, the names of the inputs that it reads, and the places of its grouping
-            columns.
-        kept: The places of the result's columns in the sources.
-        casts: The types to which a value is cast, by the value's place.
+        groups: For each grouping operator, the names of the inputs that it reads, and the source positions of its
+            grouping columns.
+        kept: The source positions of the result's columns.
+        casts: The types to which the job casts a value, by the value's source position.
         other_times: The columns of the query's windows, and the texts and numbers that the job parses as times.
-        identities: For each deduplication of a single input's rows, the positions of the compared columns.
+        identities: For each deduplication of a single input's rows, the source positions of the compared columns.
         splits: The text parts that the job extracts.
     """
 
@@ -200,7 +200,7 @@ class _Tracer:
         return [*dict.fromkeys(term for term in terms if term is not None)]
 
     def places(self, expression: Any) -> list[Place]:
-        """Return the places whose values an expression passes on unchanged."""
+        """Return the source positions whose values an expression returns unchanged."""
         found = (place_of(term) for term in self.terms(trees_of(read_expression(expression))[-1]))
         return [*dict.fromkeys(place for place in found if place is not None)]
 
@@ -275,7 +275,7 @@ class _Tracer:
                     yield from (time for term in self.terms(tree) if (time := time_of(term)) is not None)
 
     def identities(self) -> Iterator[Sequence[Place]]:
-        """Yield the places of the columns of each deduplication, if each of these columns has exactly one place."""
+        """Yield the source positions of each deduplication's columns, if each column has exactly one position."""
         for name, node in self.nodes:
             if name in _DEDUPLICATIONS:
                 terms = [self.terms(trees_of(read_expression(column))[-1]) for column in members(node.keys())]
@@ -297,7 +297,7 @@ class _Tracer:
                 yield below, [*dict.fromkeys(places)]
 
     def _alone(self, column: Any) -> Iterator[Place]:
-        """Yield a column's place in each source; skip a source in which the column has several places."""
+        """Yield a column's position in each source; skip a source in which the column has several positions."""
         places = self.places(column)
         for place in places:
             if [one.source for one in places].count(place.source) == 1:
@@ -317,7 +317,7 @@ class _Tracer:
             yield from members(node.groupingAttributes())
 
     def _joined(self, node: Any) -> Iterator[Place]:
-        """Yield the places of the columns in the equality conditions of a stream-stream join."""
+        """Yield the source positions of the columns in the equality conditions of a stream-stream join."""
         sides = [*_equal(node.condition().get())] if node.condition().isDefined() else []
         for one, other in sides:
             places = [*self._alone(one), *self._alone(other)]
@@ -351,7 +351,7 @@ def _merged(one: Any, other: Any) -> Any:
 
 
 def place_of(term: Term) -> Place | None:
-    """Return the place whose value a term passes on, maybe with another type (None: no such place)."""
+    """Return the source position whose value a term returns, maybe with another type (None: no such position)."""
     if term.kind == COLUMN:
         (source,), column = term.value
         return Place(source, column)
@@ -416,7 +416,7 @@ def _cuts_header(term: Term) -> bool:
 
 
 def time_of(term: Term) -> TracedTime | None:
-    """Return the place of an event time, and the time's format in the source (None: no unique place)."""
+    """Return the source position of an event time, and the time's format there (None: no unique position)."""
     if (place := place_of(term)) is not None:
         return TracedTime(place)
     if term.kind == "Coalesce":

@@ -212,7 +212,7 @@ class Changes(ReturnChanges):
         before = function.value
         if isinstance(before, cst.Call) and isinstance(before.func, cst.Attribute):
             first, second = before.func.attr.value, function.attr.value
-            within = "dropDuplicatesWithinWatermark"  # a deduplication needs its watermark first
+            within = "dropDuplicatesWithinWatermark"  # Spark refuses it before the watermark
             others = STEPS - {"withWatermark"} if within in (first, second) else STEPS
             if {first, second} & DEDUPLICATIONS and {first, second} & others:
                 inner = node.with_changes(func=function.with_changes(value=before.func.value))
@@ -317,7 +317,7 @@ class Changes(ReturnChanges):
         try:
             size_us = microseconds_of("", str(size.evaluated_value))
         except BadInput:
-            return  # a size without a fixed length
+            return  # such as months, whose length varies
         half_ms = size_us // 2_000
         text = f"{half_ms} milliseconds" if half_ms % 1_000 else duration(1_000 * half_ms)
         half = cst.Arg(cst.SimpleString(f'"{text}"'))

@@ -36,7 +36,7 @@ class PythonChanges(cst.CSTVisitor):
             and isinstance(node, cst.BaseExpression)
             and not replacement.lpar
         ):
-            replacement = replacement.with_changes(lpar=node.lpar, rpar=node.rpar)  # the code may span lines
+            replacement = replacement.with_changes(lpar=node.lpar, rpar=node.rpar)  # for code on several lines
         line = self.get_metadata(PositionProvider, at or node).start.line
         self.found.append(CodeEdit(node, replacement, line, kind, shown))
 
@@ -107,7 +107,7 @@ class PythonChanges(cst.CSTVisitor):
 
     def visit_If(self, node: cst.If) -> None:
         is_not = isinstance(node.test, cst.UnaryOperation) and isinstance(node.test.operator, cst.Not)
-        # comparisons and `not` have changes of their own
+        # other visitors change comparisons and `not`
         if not is_not and not isinstance(node.test, cst.Comparison):
             self.add(node.test, cst.UnaryOperation(cst.Not(), in_parentheses(node.test)), "condition")
         if node.orelse is None and _is_guard(node.body):
@@ -152,7 +152,7 @@ def _other(operator: cst.CSTNode) -> cst.CSTNode | None:
 
 
 def _is_guard(body: cst.BaseSuite) -> bool:
-    """Return whether a block only leaves its loop or function."""
+    """Return whether a block contains only a `return`, `continue` or `break`."""
     lines: Sequence[cst.CSTNode] = body.body
     if isinstance(body, cst.IndentedBlock) and len(lines) == 1 and isinstance(lines[0], cst.SimpleStatementLine):
         lines = lines[0].body

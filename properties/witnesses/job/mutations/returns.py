@@ -45,7 +45,7 @@ class ReturnChanges(PythonChanges):
         rows, returned = node.value, self.returned
         if rows is None or returned is None or not self._is_in(node, returned.job):
             return
-        bare = rows.with_changes(lpar=[], rpar=[])  # `add` puts the replacement in the same parentheses
+        bare = rows.with_changes(lpar=[], rpar=[])  # `add` restores the parentheses
         if returned.may_have_nulls:
             self.add(rows, method_of(bare, "dropna"), "null")
         if returned.may_repeat:

@@ -1,8 +1,9 @@
 """Translates a job's analyzed plan into the plans of `reference/spark`, which run histories without Spark.
 
-A skeleton contains the operators that determine the time of output and the state: watermarks, stateful operators, and
-the columns that they compare. A skeleton replaces each computed expression by a column of the input below or, above an
-aggregate, by the column of the source. Histories contain no rows that filters and lookups drop.
+A skeleton contains only the operators that determine the state and the time of output: watermarks and stateful
+operators, with the columns that these operators compare. In place of a computed expression, a skeleton has a column of
+the operator's input or, above an aggregate, of the source. A skeleton has no filters and lookups, because its histories
+contain no rows that filters and lookups drop.
 """
 
 from __future__ import annotations
@@ -191,12 +192,12 @@ class _Translation:
         """Translate an operator and its descendants."""
         try:
             return _sound(self._of(operator))
-        except (_NoModel, LookupError, TypeError, ValueError):  # the reference can't represent the operator
+        except (_NoModel, LookupError, TypeError, ValueError):  # no model of the operator
             self.parts += [one for one in map(self.of, _streams(operator)) if not isinstance(one, Scan)]
             return self._unknown(operator)
 
     def _unknown(self, operator: PlanOperator) -> Node:
-        """Return an input that stands for an operator."""
+        """Return a plan's input in place of an operator without a model."""
         return Scan(f"{UNKNOWN}{len(self.sources)}", tuple(self._output(operator)))
 
     def _function(self, operator: PlanOperator, stream: PlanOperator) -> None:
@@ -252,7 +253,7 @@ class _Translation:
         raise _NoModel
 
     def _source(self, operator: PlanOperator) -> str:
-        # The texts of an input that is read twice differ only in column ids.
+        # If a job reads an input twice, the two texts differ only in column ids.
         names = [name.rpartition("#")[0] for name in self._output(operator)]
         text = f"{_NUMBERS.sub('', str(operator.node.toString()))} {names}"
         return self.sources.setdefault(text, str(len(self.sources)))
@@ -309,7 +310,7 @@ class _Translation:
             return _freed(below, name), column(name)
         except _NoModel:
             used = [self._known(one) for one in _columns(value)]
-            # A plain column would keep its watermark.
+            # A bare column would keep its watermark, which the computed column loses.
             return below, Made("as timestamp", (column(used[0]),)) if used else Made("constant", value=1)
 
     def _expand(self, operator: PlanOperator, below: Node) -> Node:
@@ -414,7 +415,7 @@ class _Translation:
             pair = self._pair(part, left, right)
             if pair is None:
                 if {*map(self._known, _columns(part))} & (times[0] | times[1]):
-                    raise _NoModel  # Spark may find time bounds in this condition
+                    raise _NoModel  # Spark may derive time bounds from it
                 continue
             (one, other), offset_us, sign = pair
             if sign == 0 and offset_us == 0:
@@ -435,7 +436,7 @@ class _Translation:
         firsts = [next(iter(sorted(some)), one.columns[0]) for some, one in zip(times, sides, strict=True)]
         on = next(iter(bounded), (firsts[0], firsts[1]))
         if bounded and not (on[0] in times[0] or on[1] in times[1]):
-            # The join's bounds compare other times than the watermarks, so the bounds never remove state.
+            # The bounds compare columns without watermarks, so Spark never removes state by them.
             before, after, on = [], [], (firsts[0], firsts[1])
         by = StreamJoin(
             kind,

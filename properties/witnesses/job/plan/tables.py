@@ -35,7 +35,7 @@ def tables_used(plan: Plan, tables: Mapping[str, DataFrame]) -> TablesUsed:
         return TablesUsed()
     ids = {name: _column_ids(frame) for name, frame in tables.items()}
     known = {number for of in ids.values() for number in of}
-    by_name = sorted(plan.looked_up, key=lambda one: one[0])  # so that each run chooses the same column of two
+    by_name = sorted(plan.looked_up, key=lambda one: one[0])  # each run prefers the same column
     looked_up = [(column, number) for column, number in by_name if number in known]
     by_key = {name: {of[number]: column for column, number in looked_up if number in of} for name, of in ids.items()}
     for name, of in ids.items():

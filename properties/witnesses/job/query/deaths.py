@@ -121,5 +121,5 @@ class JobDeaths(Deaths):
 
 
 def _spread(count: int, most: int) -> list[int]:
-    """Return at most `most` numbers from 1 to `count`, at equal distances."""
+    """Return at most `most` evenly spaced numbers from 1 to `count`."""
     return [*range(1, count + 1, count // most + 1)]

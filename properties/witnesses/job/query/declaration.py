@@ -146,7 +146,7 @@ class JobDeclaration:
         Raises:
             BadInput: The job uses processing time or another event time, and the check's arguments don't declare it.
         """
-        if self.plan.operators:  # a restart declares the same job, and reading a plan takes up to 0.6 s
+        if self.plan.operators:  # a restart declares the same job, so its plan isn't read again: that takes up to 0.6 s
             return
         self.plan, where = self.plan_of(analyzed), name_of(self.job)
         if self.plan.by_processing_time and not self.run.processing_time:

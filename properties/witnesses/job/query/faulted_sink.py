@@ -71,19 +71,20 @@ class FaultedSink(SinkQuery, QueryUnderFault):
         return super().reader(name).option("maxFilesPerTrigger", self.files_per_batch)
 
     def put_back(self) -> None:
-        """Put back what the sink keeps in Python, unless its process lives."""
+        """Restore the values that the sink keeps in Python, unless the fault leaves the process alive."""
         if self.run.fault != "lost-connection" or not self.available:
             super().put_back()
 
     def dying(self, function: OfBatch) -> OfBatch:
-        """Wrap a function for `foreachBatch`, so that the fault happens in its micro-batch."""
+        """Wrap a function for `foreachBatch`, so that the fault happens in the planned micro-batch."""
         return self.callbacks.noted(partial(self.write, function))
 
     def write(self, function: OfBatch, rows: DataFrame, number: int) -> None:
-        """Call the function for `foreachBatch`; the fault may take its rows, or raise an error before one of its lines.
+        """Call the function for `foreachBatch`; the fault may withhold the call, or raise an error before a line of the
+        function.
 
         Raises:
-            PlannedCrash: The fault has taken the rows.
+            PlannedCrash: The fault has withheld the call, and kept its rows for a late write.
         """
         batch, is_without_data = divmod(number, self.steps)
         if is_without_data or self.files_per_batch > 1:
@@ -104,13 +105,13 @@ class FaultedSink(SinkQuery, QueryUnderFault):
         self.reached = max(self.reached, steps.reached)
 
     def run_all(self) -> None:
-        """Play the fault; without it, run all batches."""
+        """Play the fault; if the fault can't happen, run all batches."""
         FAULTS[self.run.fault].play(self)
         if self.seen.unmet:
             self.finish()
 
     def run_until(self, batches: int) -> str:
-        """Start the query until it has written the first batches; return the reason of a failure, or empty."""
+        """Run the query until it has written the first batches; return the reason of a failure, or an empty text."""
         self.make_available(min(batches, len(self.batches)))
         try:
             self.drained()
@@ -123,10 +124,10 @@ class FaultedSink(SinkQuery, QueryUnderFault):
         return ""
 
     def read_end(self) -> None:
-        """Leave the final result to `rows`."""
+        """Do nothing, because `rows` reads the final result."""
 
     def rows(self) -> WrittenRows:
-        """Return the rows that the sink has written, with the removed rows; none if they can't be read."""
+        """Return the rows in the target and the rows of removed files; no rows if the target can't be read."""
         try:
             ((rows,), parts) = super().rows()
         except StreamproofError as error:
@@ -140,7 +141,7 @@ class FaultedSink(SinkQuery, QueryUnderFault):
             self.seen.readings.append(self.reading())
 
     def reading(self) -> ReadRows:
-        """Return the rows that a reader finds, by the number of their history; none if it can't read."""
+        """Return the rows that a reader finds, by the number of their history; no rows if the target can't be read."""
         found: dict[Any, list[Row]] = {}
         try:
             space = key_space(self.runnable.sources)
@@ -154,7 +155,7 @@ class FaultedSink(SinkQuery, QueryUnderFault):
 
     @property
     def outcome(self) -> FaultOutcome:
-        """The outcome of the fault, besides the rows."""
+        """The outcome of the fault, besides the rows in the target."""
         nothing: Counter[str] = Counter()
         before = self.before or {}
         torn = sum(
@@ -164,10 +165,11 @@ class FaultedSink(SinkQuery, QueryUnderFault):
         return FaultOutcome(self.seen.unmet, self.seen.stuck, tuple(self.seen.refusals), torn, tuple(self.lines))
 
     def places(self) -> Iterator[tuple[int, int]]:
-        """Run until each batch of the fault; yield the batch, and the line of the function at which it happens.
+        """Run the query until each batch with the fault; yield the batch, and the line of the function at which the
+        fault happens.
 
-        Without given places, each batch has another of the lines that the function has reached in the first batch; the
-        last is the first line.
+        By default, each batch has another one of the lines that the function has reached in the first batch, and
+        finally the function's first line.
         """
         given = self.run.fault_at
         if why := self.run_until(AT):
@@ -184,14 +186,16 @@ class FaultedSink(SinkQuery, QueryUnderFault):
             yield self.current, line
 
     def errors(self) -> Iterator[int]:
-        """Plan an error before a line of the function, once in each batch; yield the number of batches until then."""
+        """Plan an error before a line of the function, once in each batch; yield the number of batches up to the
+        error.
+        """
         for batch, line in self.places():
             self.error = LineError(line)
             yield batch + 1
         self.error = None
 
     def dies(self, batches: int) -> bool:
-        """Run the batch of the fault; without a function for `foreachBatch` the fault isn't met."""
+        """Run the batch with the fault; return False if the sink has no function for `foreachBatch`."""
         why = self.run_until(batches)
         if self.before is None:
             self.seen.unmet = NO_FUNCTION
@@ -205,7 +209,7 @@ class FaultedSink(SinkQuery, QueryUnderFault):
         return self.taken if self.dies(batch + 1) else None
 
     def late_writes(self) -> Iterator[LateWrite]:
-        """Let the query die before it writes a batch; yield the write, which waits before a line, and then goes on."""
+        """Let the query die before it writes a batch; yield this write, which waits before a line of the function."""
         for batch, line in self.places():
             taken = self.take(batch)
             if taken is None:
@@ -218,7 +222,7 @@ class FaultedSink(SinkQuery, QueryUnderFault):
             yield LateWrite(write, marker, batch + 1 + is_last)
 
     def second_query(self) -> FaultedSink | None:
-        """Return a query over the rows of every other key; None: the rows or the target can't be shared."""
+        """Return a query over the rows of every other key (None: two queries can't share the rows or the target)."""
         self.seen.unmet = self.why_not_two
         if self.other_feed is None:
             return None
@@ -231,13 +235,13 @@ class FaultedSink(SinkQuery, QueryUnderFault):
         return other
 
     def target_files(self) -> list[Path]:
-        """Return the files of the target; none if it is no path."""
+        """Return the files of the target; no files if the target isn't a local path."""
         target = Path(str(self.until_stop.given[0]))
         found = [target] if target.is_file() else [path for path in target.rglob("*") if path.is_file()]
         return [path for path in found if self.checkpoint not in path.parents]
 
     def remove_files(self, files: Sequence[Path]) -> None:
-        """Remove files of the target; their rows still count at the end."""
+        """Remove files of the target; `rows` still returns the rows of these files."""
         before = self._readable()
         super().remove_files(files)
         left = counted(self._readable())
@@ -254,7 +258,7 @@ class FaultedSink(SinkQuery, QueryUnderFault):
             return []
 
     def fill_disk(self) -> Iterator[Mapping[int, int]]:
-        """Yield the size limit of this process's files, then of the JVM's; the checkpoint's files are smaller."""
+        """Yield a size limit for this process's files, then for the JVM's; the checkpoint's files are smaller."""
         self.run_until(AT)
         self.make_available(AT + 1)
         sizes = (path.stat().st_size for path in self.checkpoint.rglob("*") if path.is_file())
@@ -281,7 +285,7 @@ def _why_not_two(runnable: RunnableJob, feed: Feed) -> str:
 
 
 def divided(sources: Any, feed: Feed) -> tuple[Feed, Feed]:
-    """Divide the rows of a feed by their keys: every other key belongs to the second."""
+    """Divide a query's rows between two queries: every other key belongs to the second query."""
     columns = key_space(sources).columns
     keys = {
         key for batch in feed.batches for name, column in columns.items() for key in batch[name][column].to_pylist()

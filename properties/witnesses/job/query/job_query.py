@@ -114,7 +114,7 @@ class JobQuery(PreparedQuery):
         self.tables[batch_id] = arrow_table_of(rows)
 
     def drained(self) -> bool:
-        """Run the available batches; as `PreparedQuery.drained`.
+        """Run the available batches, as `PreparedQuery.drained` does.
 
         Raises:
             StreamproofError: The query failed, or exceeded its time limit.
@@ -124,7 +124,7 @@ class JobQuery(PreparedQuery):
             doing(f"{name}: testing recovery: {died} crashes so far")
         try:
             return super().drained()
-        except TookTooLong:  # the job's function holds the lock until it returns
+        except TookTooLong:  # a job's function that hasn't returned holds the lock
             PATCHING.give_up()
             raise
 
@@ -159,7 +159,7 @@ class JobQuery(PreparedQuery):
         return NO_FAULT
 
     def is_ahead(self) -> bool:
-        """Return whether the watermark was ahead of the clock; as `Times.is_ahead`."""
+        """Return whether the watermark was ahead of the clock, as `Times.is_ahead` does."""
         delays_us = self.declaration.delays_us
         if not (self.follows_clock and self.times.clock and delays_us):
             return False

@@ -145,7 +145,7 @@ def _reader(lift: Lift, owner: Any, answer: Callable[[Read], DataFrame | None]) 
         def load(reader: Any, target: Any = None, *arguments: Any, **named: Any) -> Any:
             given = [target] * (target is not None)
             caller = sys._getframe(1).f_globals.get("__name__", "")
-            if caller.startswith(_OWN) and caller != __name__:  # a read of the check itself, such as its clock
+            if caller.startswith(_OWN) and caller != __name__:  # the check's own read
                 return original(reader, *given, *arguments, **named)
             read = read_of(reader)
             read.line, read.where = lift.line, lift.source.where
@@ -181,7 +181,7 @@ class _Writer:
         def option(writer: Any, key: str, value: Any) -> Any:
             if key.casefold() == "path":
                 self.write_of(writer).target = str(value)
-                return writer  # an argument of `start`
+                return writer  # `start` gets the path as its argument
             return own["option"](writer, key, value)
 
         def foreach_batch(writer: Any, func: Callable[..., Any]) -> Any:

@@ -438,7 +438,7 @@ class Lift:
             if frame is None:
                 unanswered = unanswered or read
                 continue
-            # the check's clock moves only watermarks of withWatermark calls, not of clauses
+            # a withWatermark call replaces the clause, because the check's clock moves only watermarks of such calls
             if (watermark := relation.watermark) is not None:
                 if not watermark.column:
                     raise self.refuse(
@@ -454,7 +454,7 @@ class Lift:
         return renamed(text, answers), unanswered
 
     def uniting(self, frame: DataFrame, other: DataFrame) -> None:
-        """Take note of a union, from which a run without data learns columns."""
+        """Do nothing; a run without data overrides this method to learn columns from a union."""
 
     def begun(self, write: Write, start: Callable[[], StreamingQuery]) -> StreamingQuery:
         """Record a query that the script starts, and start the query if it is the checked query."""
