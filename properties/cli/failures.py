@@ -29,7 +29,7 @@ def explained(error: Exception) -> StreamproofError:
     """
     if isinstance(error, BadInput | MissingTool | OutputLost):
         return error
-    if (missing := missing_spark(error)) is not None:  # before the tests of Spark's client
+    if (missing := missing_spark(error)) is not None:  # first, because the next tests import Spark's client
         return missing
     dead = spark_session.why_jvm_died(error) or kafka_jvm.why_kafka_died(error)
     if dead is not None:
@@ -75,6 +75,6 @@ def _internal(error: Exception) -> StreamproofError:
         path = spark_session.default_log_path().with_name(f"error-{os.getpid()}.txt")
         text = "".join(traceback.format_exception(error))
         path.write_text(f"streamproof {version('streamproof')}\n{text}", encoding="utf-8", errors="backslashreplace")
-    except Exception:  # the last line alone names the cause, such as a full disk or an unknown package
+    except Exception:  # such as a full disk; the message names the cause
         return StreamproofError(f"{what}; please report it")
     return StreamproofError(f"{what}; please report it with {path}")

@@ -31,7 +31,7 @@ class WitnessName(StrEnum):
 
 ON_SPARK = {WitnessName.SPARK, WitnessName.SPARK_NATIVE}
 ON_KAFKA = {WitnessName.KAFKA: "Kafka Streams", WitnessName.KAFKA_BROKER: "a Kafka broker, Kafka Streams"}
-STARTED = {**dict.fromkeys(ON_SPARK, "Spark"), **ON_KAFKA}  # started before a witness can run
+STARTED = {**dict.fromkeys(ON_SPARK, "Spark"), **ON_KAFKA}  # the program that each witness starts
 
 
 def start_spark(master: str | None, partitions: int | None, shared: Path | None) -> None:

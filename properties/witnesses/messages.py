@@ -16,7 +16,9 @@ T = TypeVar("T")
 
 
 class WaitingMessage(NamedTuple):
-    """A waiting message: its receiver, its instruction or right value, and its timestamp (ms)."""
+    """A waiting message: its receiver, its instruction (subscription) or right value (response), and its timestamp
+    (ms).
+    """
 
     key: Key
     content: Any

@@ -20,7 +20,7 @@ class ReferenceWitness(Witness):
     grain = Grain.ARRIVAL
 
     def refuses(self, history: History) -> str | None:
-        """Return None: the reference answers every history."""
+        """Return None, because the reference can run every history."""
         return None
 
     def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:

@@ -65,8 +65,8 @@ class RunOptions:
         stop_after: Stop after each of these batches (from 0), and restart from the checkpoint.
         crash_in: Die at these moments, and restart; a repeated crash happens again when the query repeats the batch.
         read_state: Read the state at the end.
-        state_groups: The number of groups over which the state's keys are spread (None: it depends on the number of
-            histories).
+        state_groups: The number of groups over which the state's keys are spread (None: a number that depends on the
+            number of histories).
         partitions: The number of shuffle partitions of the query (None: the session's number).
         trigger: For a job, whether a batch without data follows each batch, or only the last batch.
         mode: For a job, the output mode; a sink sets its own mode.
@@ -101,7 +101,7 @@ class RunOptions:
 
     @property
     def is_rerun(self) -> bool:
-        """Return whether the options differ from those of a first run, which at most reads the state."""
+        """Return whether the options contain more than `read_state`, the only option of a first run."""
         return replace(self, read_state=False) != PLAIN
 
     @property
@@ -189,9 +189,7 @@ def run_options(content: Any) -> RunOptions:
 
 
 def crash_of(value: Any) -> Crash | None:
-    """Return the crash that JSON represents as the number of a batch, or as the crash's fields (None: it isn't a
-    crash).
-    """
+    """Return the crash that JSON represents as the number of a batch, or as the crash's fields (None: not a crash)."""
     match value:
         case int(batch) if _is_batch(batch):
             return Crash(batch)

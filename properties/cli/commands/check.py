@@ -169,7 +169,7 @@ def require_room(shared: Path | None, otherwise: str = "") -> None:
 
 @dataclass
 class _Gate:
-    """A run of the command, with its operators, time limit, printed reports and counterexamples."""
+    """A run of the command `check`, with its operators, time limit, printed reports and counterexamples."""
 
     names: Sequence[str]
     store: FolderStore

@@ -136,7 +136,7 @@ def _table(title: str, versions: Iterable[str], rows: Iterable[tuple[str, Sequen
 
 
 class _Asked(NamedTuple):
-    """The divergences and races on a release, each with whether its result is the known result."""
+    """The divergences and races on a release, and for each whether its result is the known result."""
 
     answers: dict[KafkaDivergence, list[ReleaseAnswer]]
     races: list[tuple[Raced, bool]]

@@ -1,4 +1,4 @@
-"""Tells a user's code from the code of Python, of libraries and of streamproof."""
+"""Distinguishes a user's code from the code of Python, of libraries and of streamproof."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ class RowsWitness:
         return output
 
     def _other_clock(self, ahead: bool) -> str:
-        """Return the difference between a job's clock and the check's clock, with the remedy."""
+        """Return the message that a job follows another clock than the check's, with the remedy."""
         encoded = [source for source in self.sources if source.wire_time is None]
         how = "moved the watermark beyond the check's" if ahead else "were behind the watermark"
         if encoded:
@@ -197,7 +197,7 @@ class RowsWitness:
         return unpack(rows, histories, self.sources, keys, of_tables)
 
     def keys_of(self, table: str) -> set[Any]:
-        """Return the keys in a static table whose rows belong to a key."""
+        """Return the values of a static table's key column."""
         return {*self.runner.static[table][self.keyed[table]].to_pylist()}
 
 

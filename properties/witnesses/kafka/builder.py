@@ -26,21 +26,20 @@ class KafkaDialect:
 
     Attributes:
         exact_retention: Store windows for the declared retention, by default gap + grace or size + grace as in Kafka.
-            Then Kafka deletes a session one step before the session closes, and never emits closed windows. By default,
-            the store keeps sessions for 1 ms more, which makes Kafka correct, and closed windows until they are
-            emitted.
-        own_clocks: Let each of two joined windowed aggregates use its own stream time, as Kafka does by default. By
-            default, every record moves both stream times, because the witness sends a record with a reserved key to the
-            other side.
+            With this setting, Kafka deletes a session 1 ms before the session closes, and never emits closed windows.
+            Without this setting, the store keeps sessions 1 ms longer and closed windows until their emission, so that
+            results are right.
+        own_clocks: Let each of two joined windowed aggregates use its own stream time, as Kafka does by default.
+            Without this setting, the witness also sends a record with a reserved key to the other side, so that every
+            record moves both stream times.
         suppress: Emit closed windows through `suppress(untilWindowCloses)`, not through `EmitStrategy.onWindowClose`.
         keyless_waits: With manual delivery, let a left join's subscriptions without a key wait on a separate route,
-            which history lines can't name. By default, Kafka gets these subscriptions together with the old key's
-            subscription, or immediately without such a subscription.
+            which history lines can't name. Without this setting, Kafka gets these subscriptions together with the old
+            key's subscription, or immediately if there is no such subscription.
         answers: Make an inner foreign-key join send a left join's messages, so that the join responds to all changes of
             left rows.
-        stores: The kind of stores. RocksDB, Kafka's own default, is slower, and emits more windows with
-            `onWindowClose`, because RocksDB deletes whole segments of time, so a closed window is still stored unless
-            stream time leaps far.
+        stores: The kind of stores. RocksDB, Kafka's own default, is slower. With `onWindowClose`, RocksDB emits more
+            windows, because it deletes whole segments of time, and so usually still stores a closed window.
     """
 
     exact_retention: bool = False
@@ -78,7 +77,8 @@ class Builder:
         self.streams_builder = streams.StreamsBuilder(streams.TopologyConfig(streams.StreamsConfig(self.properties)))
 
     def _of_test_driver(self) -> dict[str, str]:
-        # Several drivers may run at the same time, and a store on disk is locked.
+        # Each driver has its own folder, because several drivers may run at the same time, and lock their stores on
+        # disk.
         return {
             **driver_settings(self.version, self.dialect.stores),
             "state.dir": mkdtemp(prefix="kafka-state-", dir=own_folder()),
@@ -185,7 +185,8 @@ class Builder:
         return windowed.aggregate(self.nothing(), self.append(), *merger, stored)
 
     def retention(self, emit: str, declared: int, enough: int | None = None) -> int:
-        """Return the retention of windows (ms): as declared, or as long as Kafka needs for correct results.
+        """Return the retention of windows (ms): the declared retention, or the retention that Kafka needs for correct
+        results.
 
         Args:
             emit: `update` or `close`.
@@ -195,7 +196,8 @@ class Builder:
         if self.dialect.exact_retention:
             return declared
         if emit == "close" and not self.dialect.suppress:
-            # onWindowClose emits a window only while it is stored, and a leap of stream time may end that.
+            # onWindowClose emits only stored windows, and a leap of stream time may delete a closed window before its
+            # emission.
             return LARGEST_TIMESTAMP_MS
         return declared if enough is None else enough
 

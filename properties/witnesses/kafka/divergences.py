@@ -253,8 +253,8 @@ def chosen(names: Sequence[str], version: str | None = None) -> list[KafkaDiverg
 
 
 def explained(history: History, outcome: Outcome, version: str = DEFAULT) -> tuple[str, ...]:
-    """Return the divergences that explain Kafka's difference from the reference; none if they don't explain the whole
-    difference.
+    """Return the divergences that explain Kafka's difference from the reference; no divergences if they don't explain
+    all of it.
 
     Args:
         history: The history.
@@ -302,7 +302,9 @@ class KafkaWindowedTable(windowed_table.Behaviour):
         self.moved_by = "events"
 
     def arrive(self, record: Record) -> list[Output]:
-        """Process a record; the record's window can be joined at once."""
+        """Process a record; with `CLOSED_TWICE`, the other side can join the record's window before the window
+        closes.
+        """
         self.moved_by = record.input
         emitted = super().arrive(record)
         if self.reads_ahead:
@@ -313,7 +315,9 @@ class KafkaWindowedTable(windowed_table.Behaviour):
         return emitted
 
     def advance(self) -> list[Output]:
-        """Emit the rows of closed windows; an operator that reads ahead emits the other side's rows first."""
+        """Emit the rows of closed windows; an operator that joins windows before they close emits the other side's rows
+        first.
+        """
         if not self.reads_ahead:
             return super().advance()
         emitted: list[Output] = []
@@ -339,7 +343,9 @@ class KafkaStreamStreamJoin:
         self.oldest_waiting: float = float("inf")
 
     def arrive(self, record: Record) -> list[Output]:
-        """Process a record: if it moves stream time, emit closed rows; then emit its pairs, or the record alone."""
+        """Process a record: emit rows that it closes by moving stream time, and then its pairs, or the record without a
+        partner.
+        """
         join, side, key = self.join, record.input, record.key
         if key is not None or join.null_key == "keep":
             self.clock.observe(record.timestamp)
@@ -387,7 +393,7 @@ class KafkaStreamStreamJoin:
         return row.timestamp > self.stored_until[row.input] - self.retention_ms
 
     def _closed(self, side: str) -> list[Change]:
-        """Emit the waiting rows that have closed, if the oldest waiting row is known to have closed."""
+        """Emit the unmatched rows that have closed, if the oldest unmatched row is known to have closed."""
         edge = self.clock.now - self.join.grace_ms
         if self.oldest_waiting + self.reach[side] >= edge and NULL_TOLD_LATE not in self.without:
             return []
@@ -396,7 +402,7 @@ class KafkaStreamStreamJoin:
         rows, self.waiting = sorted(self.waiting, key=lambda row: (row.timestamp, row.input == "left", row.key)), []
         self.oldest_waiting = float("inf")
         for index, row in enumerate(rows):
-            self.oldest_waiting = row.timestamp  # this line overwrites the time of the oldest row
+            self.oldest_waiting = row.timestamp  # Kafka's defect: the last row replaces the oldest
             if len(still_open) == 2:
                 self.waiting += rows[index:]
                 break

@@ -1,7 +1,7 @@
 """Java functions made from method handles, without compilation and without calls back into Python.
 
-Kafka Streams needs joiners, aggregators and extractors, and a whole history should be played in one round trip, because
-a round trip costs as much as several records in the JVM.
+Kafka Streams needs joiners, aggregators and extractors. A method handle also plays a whole history in one round trip,
+because a round trip costs as much as several records in the JVM.
 """
 
 from __future__ import annotations

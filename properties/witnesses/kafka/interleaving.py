@@ -1,9 +1,9 @@
-"""Play the foreign-key join under any schedule on Kafka's own processors, in a test driver whose topics are held back.
+"""Play the foreign-key join in any order of messages on Kafka's own processors: messages wait outside the test driver.
 
-The test driver forwards every message immediately, so it can't show races. The driver's map of read topics lacks the
-topics of subscriptions and responses, so that their messages become output, which waits in this process. When this
-process sends a message to the message's topic, the driver forwards the message. Histories share a driver under separate
-keys and take their steps together, so a step of all histories is one round trip.
+The test driver forwards every message immediately, so it can't show races. This module removes the topics of
+subscriptions and responses from the driver's map of read topics. So their messages become output, which waits in this
+process. When this process sends a message to the message's topic, the driver forwards the message. Histories with
+separate keys share a driver. One round trip executes a step of all these histories.
 
 Source: `docs/facts.md`, "Kafka Streams, observed"; `foreignkeyjoin.SubscriptionWrapperSerde`.
 """
@@ -53,7 +53,9 @@ PipedIn: TypeAlias = tuple[str, str | None, str | None, int]
 
 
 class Captured(NamedTuple):
-    """A record in the driver's form: key and value as bytes, each a character of Latin-1, and the timestamp (ms)."""
+    """A record of the driver: key and value as texts with one Latin-1 character for each byte, and the timestamp
+    (ms).
+    """
 
     key: str | None
     value: str | None
@@ -61,7 +63,9 @@ class Captured(NamedTuple):
 
 
 class Overtaking(NamedTuple):
-    """A delivery of a message, and the number of messages before it on its route; only keyless messages overtake."""
+    """A delivery of a message, and the number of messages that it overtakes on its route; only messages without a key
+    overtake.
+    """
 
     delivery: Delivery
     before: int
@@ -244,7 +248,7 @@ def _named(waiting: Mapping[KafkaRoute, tuple[WaitingMessage, ...]]) -> Waiting:
 def _driver(
     jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: KafkaDialect
 ) -> Iterator[tuple[Mapping[str, str], Callable[[list[PipedIn]], list[list[list[Captured]]]]]]:
-    """Start a test driver, hold back its internal topics, and close it at the end.
+    """Start a test driver, let the messages on its internal topics wait outside, and close the driver at the end.
 
     Yields:
         The topic of each channel, and a function that sends rows to the driver and returns the records that each row
@@ -289,7 +293,7 @@ class _Held(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """The source of a row that goes into the driver: the right key, if any, and the row's own key."""
+    """The origin of a row for the driver: the right key of a message, if any, and the row's own key."""
 
     foreign_key: Key | None
     key: Key | None
@@ -381,7 +385,7 @@ class _Tables:
             self.held.setdefault(last, deque()).append(_Held(source.key, (record,)))
 
     def _hold_response(self, source: _Source | None, record: Captured) -> None:
-        if source is None:  # the driver forwarded the request immediately, so it also forwards the response immediately
+        if source is None:  # its request didn't wait, so the response doesn't wait
             self.at_once.append((self.topics["response"], *record))
             return
         assert record.key is not None
@@ -402,7 +406,7 @@ def _bytes(text: str | None) -> str | None:
 
 
 def utf8_of(characters: str) -> str:
-    """Decode UTF-8 bytes, each given as a character of Latin-1."""
+    """Decode a UTF-8 text that has one Latin-1 character for each byte."""
     return characters.encode("latin-1").decode()
 
 

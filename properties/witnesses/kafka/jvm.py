@@ -160,7 +160,7 @@ def _run_ivy(work: Path, of: Coordinates) -> None:
 
 
 def _reason(report: str) -> str:
-    """Return the reason of the failure from Ivy's report."""
+    """Return the reason of a failed download from Ivy's report."""
     emitted = re.findall(r"\((\S+Exception: [^)]*)\)", report) or re.findall(
         r"module not found: \S+|\S+Exception: .*", report
     )

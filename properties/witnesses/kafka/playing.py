@@ -74,8 +74,8 @@ def playing(jvm: KafkaJvm) -> Any:
 
 @lru_cache(maxsize=128)
 def playing_held(jvm: KafkaJvm, topics: tuple[str, ...]) -> Any:
-    """Return a method handle that passes rows, given as JSON, to a driver that holds back some topics, and returns the
-    records of each topic as JSON.
+    """Return a method handle that passes rows, given as JSON, to a driver that doesn't read its internal topics, and
+    returns the records of each topic as JSON.
 
     The maps are the driver's map of the topics that the driver reads, and a copy with all topics. The same in Java: for
     each row `own.put(row[0], all.get(row[0]))`; pipe the row; `own.keySet().retainAll(INPUTS)`; read the records of

@@ -17,10 +17,10 @@ from .witness import KafkaWitness
 
 @dataclass(frozen=True)
 class ReleaseAnswer:
-    """A release's answer to a divergence's history.
+    """A release's output for the smallest history of a divergence.
 
     Attributes:
-        stores: The kind of store that contained its state.
+        stores: The kind of store that contained the release's state.
         history: The history.
         reference: The reference's outcome.
         kafka: The outcome of Kafka Streams (None: Kafka Streams couldn't run).
@@ -42,7 +42,7 @@ class ReleaseAnswer:
 
 
 def answers(divergence: KafkaDivergence, version: str) -> list[ReleaseAnswer]:
-    """Return a release's answers to a divergence's history, on each kind of store.
+    """Return the outcomes of a divergence's history on a release, on each kind of store.
 
     Raises:
         BadInput: The version isn't a release, or is too old.
@@ -51,7 +51,7 @@ def answers(divergence: KafkaDivergence, version: str) -> list[ReleaseAnswer]:
 
 
 def answer_of(divergence: KafkaDivergence, stores: Stores = "in memory", version: str | None = None) -> ReleaseAnswer:
-    """Return the answer of a release (by default the current release) to a divergence's history; as `answers`."""
+    """Return the outcome of a divergence's history on a release (by default the current release), as `answers` does."""
     version = version_in_use() if version is None else version
     history = divergence.history_on(stores)
     reference = Outcome.of_play(history.name, play(history))
@@ -72,8 +72,8 @@ def cell(asked: Sequence[ReleaseAnswer]) -> str:
 
 
 def verdict_of(asked: Iterable[ReleaseAnswer]) -> Literal["conforms", "violated", "inconclusive"]:
-    """Return the verdict on answers: conforms if each answer is the known answer; inconclusive if Kafka couldn't
-    run.
+    """Return a release's verdict: conforms if the release shows exactly its known divergences; inconclusive if Kafka
+    couldn't run.
     """
     shown = [(answer.shows, answer.expected) for answer in asked]
     if any(shows is not None and shows != expected for shows, expected in shown):

@@ -34,13 +34,13 @@ _STREAMS = "org.apache.kafka.streams"
 _STRING_SERDE = "org.apache.kafka.common.serialization.Serdes$StringSerde"
 _SETTINGS = {
     "application.id": "streamproof",
-    "bootstrap.servers": "localhost:1",  # required, but never used for a connection
+    "bootstrap.servers": "localhost:1",  # required, although no client connects
     "default.key.serde": _STRING_SERDE,
     "default.value.serde": _STRING_SERDE,
     "statestore.cache.max.bytes": "0",
     "metric.reporters": "",
-    # Unmatched and closed rows are emitted at most once per second of the wall clock, which stands still in a test
-    # driver.
+    # By default, Kafka emits unmatched and closed rows at most once per second of the wall clock, which stands still in
+    # a test driver.
     "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0",
     "__emit.interval.ms.kstreams.windowed.aggregation__": "0",
 }

@@ -252,7 +252,8 @@ class Look:
 def await_quiet(
     look: Callable[[], Look], patience: float, now: Callable[[], float], sleep: Callable[[float], None]
 ) -> float:
-    """Wait until no record waits and no end moves for half a second; return the seconds until that half second began.
+    """Wait until, for half a second, no record waits and no partition's end moves; return the seconds before that half
+    second.
 
     Args:
         look: Reads the state of the topics.

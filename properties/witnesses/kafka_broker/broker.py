@@ -28,7 +28,7 @@ LOGGING = Coordinates("org.slf4j", "slf4j-simple", "1.7.36")
 """The library that writes the broker's warnings to its log; without this library, the warnings are lost."""
 
 LOOPBACK = "127.0.0.1"
-_CLUSTER_ID = "c3RyZWFtcHJvb2Ytb24tMQ"  # 16 bytes in base64, as Kafka requires; there is no other cluster here
+_CLUSTER_ID = "c3RyZWFtcHJvb2Ytb24tMQ"  # any 16 bytes in base64
 _START_SECONDS = 90
 _STARTED = ("kafka.server.KafkaRaftServer", "awaitShutdown")
 """The class and method in which the server's thread waits after its start; other threads have a method of that name
@@ -192,13 +192,13 @@ def server_properties(folder: Path, port: int, controller: int) -> dict[str, str
         "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "log.dirs": str(folder / "log"),
-        # A single node can't replicate.
+        # A single node can't replicate, so each topic has one replica.
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
         "transaction.state.log.num.partitions": "1",
-        # No other client joins the group.
+        # Don't wait for other clients, because no other client joins the group.
         "group.initial.rebalance.delay.ms": "0",
         "auto.create.topics.enable": "false",
     }

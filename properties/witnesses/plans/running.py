@@ -162,7 +162,7 @@ class PlanRunner:
         else:
             self.converters = jvm.scala.collection.JavaConverters
         self.count = 0
-        # Checkpoints are in memory if possible; this process removes them at its end.
+        # Checkpoints are on a file system in memory if possible; this process removes them at its end.
         has_room = os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _ROOM
         self.folder = own_folder(_IN_MEMORY if has_room else None)
 
@@ -308,7 +308,7 @@ class PlanRunner:
                 last = one["batchId"]
                 said = one.get("eventTime", {}).get("watermark", "1970-01-01T00:00:00.000Z")
                 watermark_ms = microseconds(datetime.fromisoformat(said)) // 1_000
-                # A batch without rows is also a batch with data, because the offsets of its inputs move.
+                # An empty batch of a history also counts as data, because it moves the offsets of its inputs.
                 has_data = any(each["startOffset"] != each["endOffset"] for each in one["sources"])
                 ran.watermarks_ms.append((has_data, watermark_ms))
         return last

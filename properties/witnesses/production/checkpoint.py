@@ -69,8 +69,8 @@ class Checkpoint:
 
     @property
     def has_all_rows(self) -> bool:
-        """Return whether the checkpoint shows each batch's rows, because the checkpoint is complete, or has one file
-        source with a log.
+        """Return whether the checkpoint shows each batch's rows: all logs still exist, or the only source is a file
+        source, whose own log lists all files.
         """
         end = self.batches[-1].ends.get(self.sources[0]) if len(self.sources) == 1 else None
         return self.is_whole or (isinstance(end, dict) and "logOffset" in end)
@@ -154,7 +154,7 @@ def read_checkpoint(spark: SparkSession, path: str) -> Checkpoint:
 
 
 def last_compact(names: Sequence[str]) -> int:
-    """Return the number of the last log entry that contains all earlier entries; -1 if there is none."""
+    """Return the number of the last compacted log entry, which contains all earlier entries; -1 if there is none."""
     return max((int(name.removesuffix(".compact")) for name in names if name.endswith(".compact")), default=-1)
 
 

@@ -14,7 +14,8 @@ from .reading import Again, ReadSource, format_of, in_order, reported_reading, w
 def read_files(place: ReadSource) -> Again:
     """Read the rows of a file source, whose own log lists all files that it has ever read.
 
-    Before the checkpoint's first micro-batch the source's own batches count as micro-batches.
+    For files read before the checkpoint's first micro-batch, each batch of the source's own log counts as a
+    micro-batch.
 
     Raises:
         BadInput: A file or a log is unreadable, or a format is unknown.
@@ -26,7 +27,7 @@ def read_files(place: ReadSource) -> Again:
     for own, path in checkpoint.files_read(place.folder, ends[-1]):
         if own > ends[-1]:
             continue  # an uncommitted micro-batch
-        # For batches up to the first kept log, only the order is known.
+        # For batches up to the first existing log, only their order is known.
         before = first > 0 and own <= begins
         numbers[path] = own - begins + first - 1 if before else checkpoint.batches[bisect_left(ends, own)].number
     return _rows(place, numbers)

@@ -76,7 +76,7 @@ def _records(place: ReadSource, begins: Mapping[str, Any], ends: Mapping[str, An
 def _with_batches(
     place: ReadSource, rows: Sequence[dict[str, Any]], ends: Mapping[tuple[str, int], Sequence[int]]
 ) -> Iterator[tuple[int, Row | None]]:
-    """Yield the rows with their micro-batches."""
+    """Yield each row with the number of its micro-batch."""
     source, encoding, batches = place.source, place.source.encoding, place.checkpoint.batches
     assert encoding is not None
     for row in rows:

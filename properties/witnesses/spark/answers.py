@@ -37,7 +37,7 @@ class StoredState(NamedTuple):
     """The stored state of a key.
 
     Attributes:
-        key: The key, or the first part of a key with several parts.
+        key: The key; for a key with several parts, the first part.
         fields: The fields that the key's logic has packed; for an operator in stages, the fields of one stage.
     """
 
@@ -105,7 +105,7 @@ def of_query(outcomes: Sequence[Outcome], output: StreamOutput, is_left: Callabl
 
 
 def _owned(key: Key | None) -> tuple[int, str] | None:
-    """Return the history of a key, like `owner`; a history with a null key is alone in its query."""
+    """Return the history of a key, and the history's own key; a history with a null key is alone in its query."""
     return (0, str(key)) if key is None else owner(key)
 
 

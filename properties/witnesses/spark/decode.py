@@ -16,7 +16,7 @@ from .query import StreamOutput
 def entries_of(
     output: StreamOutput, decode: Callable[[Any], Any], keys: Callable[[pa.Table], list[Key | None]] = of_key_column
 ) -> list[Entry]:
-    """Return a query's output as entries at batch grain, each key's entries in order.
+    """Return a query's output as entries with their batches, each key's entries in order.
 
     Args:
         output: The query's output.

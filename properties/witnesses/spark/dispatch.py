@@ -78,7 +78,7 @@ class DispatchHop:
     """Sends the messages of each history to the next stage.
 
     Args:
-        hops: Sends the messages of this stage, for each definition.
+        hops: For each definition, the function that addresses the messages of this stage (None: no messages).
         logic_of: The number of each history's definition.
     """
 
@@ -87,7 +87,7 @@ class DispatchHop:
         self.logic_of = logic_of
 
     def __call__(self, key: Key, sent: LogicOutput) -> tuple[Key, tuple[Any, ...]]:
-        """Return the receiver's key of a message, and its content."""
+        """Return the key of a message's receiver, and the message's content."""
         hop = self.hops[self.logic_of[key[0]]]
         assert hop is not None
         to, content = hop(key[1:], sent)
@@ -95,10 +95,11 @@ class DispatchHop:
 
 
 class DispatchProcessor(KeyedProcessor):
-    """Processes a group of a shared query. A logic's error must not end the query, which serves other logics too.
+    """Processes a group of keys in a shared query. A logic's error must not end the query, because the query also runs
+    other logics.
 
-    A page of the state contains few keys, so that most batches leave some pages unread; with many keys, each batch
-    would read every page.
+    The state is stored in pages of keys. A page contains few keys, so that most batches leave some pages unread. With
+    many keys in a page, each batch would read every page.
     """
 
     keys_of_page = 2

@@ -1,6 +1,6 @@
 """The runner of all queries: it runs a streaming query over prepared micro-batches, in a separate folder.
 
-Each micro-batch is one parquet file per input, so that the check decides the cuts.
+Each micro-batch has one parquet file per input, so that the check decides which rows are in which micro-batch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Isolate definitions that crash a shared query, for example by ending the worker, so that other definitions get
+"""Isolates definitions that crash a shared query, for example by ending the worker, so that other definitions get
 results.
 
 A logic that raises doesn't crash the query, which reports the error as the history's output.

@@ -185,7 +185,7 @@ class OperatorQuery(PreparedQuery):
     def refusal(self, build: Build) -> str | None:
         """Start another declaration from the checkpoint, on an empty batch; return the start's failure, or None.
 
-        A query that wrote output, or committed a batch, before its failure counts as continued.
+        A query that wrote output, or committed a batch, before its failure counts as a successful start.
         """
         hand_over(self.batches[0][_INPUT].slice(0, 0), self.available, self.folders[_INPUT])
         self.available += 1

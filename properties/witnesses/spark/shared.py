@@ -1,5 +1,5 @@
-"""Run histories of any operators, options and mutants together: operators without stages share one query, and operators
-with stages another.
+"""Run histories of any operators, options and mutants together: all operators without stages share one query, and all
+operators with stages share another query.
 
 Histories run in the production runtime (`spark_impl.runtime.keyed`), under keys that begin with a history's number. A
 shared query sends values as binaries, because the values have many types; columns of other types need separate queries.
@@ -133,8 +133,8 @@ def shared_queries(plays: Sequence[Play]) -> list[list[int]]:
     other histories for each clock schedule.
 
     A history that doesn't depend on the clock can use any schedule that is long enough, and joins the group with the
-    longest schedule. The output that a clock causes after the last batch of a schedule would appear in a later batch of
-    a longer history.
+    longest schedule. Histories with different schedules can't run together, because the shorter history's final output
+    would appear in a later batch.
     """
     timed: dict[tuple[int, ...], list[int]] = defaultdict(list)
     staged, others = [], []
@@ -250,7 +250,8 @@ def stages_of(plays: Sequence[Play], frame: DataFrame) -> list[StageOf]:
     for number, (dispatch, hop) in enumerate(dispatched):
         rows = OperatorInput(
             side=ROWS,
-            # Spark would move a filter below the watermark, which then wouldn't see the filtered rows.
+            # Without stages no filter is needed, and Spark would filter rows before the watermark, which must see all
+            # rows.
             frame=frame if len(dispatched) == 1 else frame.filter(F.col(STAGE) == number),
             keys=[(F.col(field.name), field) for field in keys],
             time=F.timestamp_millis(TIMESTAMP),
@@ -265,7 +266,7 @@ def stages_of(plays: Sequence[Play], frame: DataFrame) -> list[StageOf]:
 
 
 def dispatched_of(plays: Sequence[Play]) -> list[tuple[Dispatch, DispatchHop]]:
-    """Return the logic of each stage; operators with fewer stages than others take part in the last stages."""
+    """Return the logic of each stage; an operator with fewer stages than others runs only in the last stages."""
     from .dispatch import Dispatch, DispatchHop
 
     definitions: dict[Any, Play] = {}
@@ -295,7 +296,7 @@ def groups_of(plays: Sequence[Play], state_groups: int | None = None) -> int:
 
 
 def tables_of(plays: Sequence[Play]) -> list[pa.Table]:
-    """Convert histories to one table per batch, with the rows shuffled, because Spark guarantees no order after a
+    """Convert histories to one table per batch; the rows are in random order, because Spark guarantees no order after a
     shuffle.
     """
     from ....spark_impl.runtime.codec import encode
@@ -330,9 +331,9 @@ def _columns(rows: list[tuple[Any, ...]]) -> list[pa.Array]:
 
 
 def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> Answers:
-    """Return each history's own output, from keys in `groups` groups."""
+    """Return each history's own output, from an output whose keys are in `groups` groups."""
     changes: list[list[tuple[int, SharedOutput]]] = [[] for _ in plays]
-    # A row's order counts over all histories, but a change's cause is the number of the record in its own history.
+    # The query numbers the rows of all histories, but a change's cause is a record's number in its own history.
     firsts = list(accumulate((len(play.history.records) for play in plays), initial=0))
     for batch, table in output.batches:
         for change in changes_in(table):

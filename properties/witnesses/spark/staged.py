@@ -60,7 +60,7 @@ MakeStages: TypeAlias = Callable[[ForeignKeyJoin], ForeignKeyStages]
 def play_staged(
     histories: Sequence[History], logics: Sequence[MakeStages] | None = None, strict: bool = True
 ) -> list[Staged]:
-    """Play histories of the foreign-key join with manual delivery in three queries.
+    """Play histories of the foreign-key join with manual delivery, in three queries that exchange messages by topics.
 
     Args:
         histories: The histories; their options may differ. A history with a null key runs in its own queries.

@@ -1,4 +1,4 @@
-"""The witness that runs an operator of `spark_impl` on columns of other types than a cohort's usual types."""
+"""The witness that runs an operator of `spark_impl` on columns of other types than a shared query's usual types."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class TypedAnswer:
     Attributes:
         outcome: The outcome.
         labels: The labels of each change and each dropped row.
-        wrong: The keys whose ordinals aren't an order, and the differences in a repeated batch.
+        wrong: The keys with equal ordinals, and the keys whose rows a repeated batch wrote differently.
         repeated: Whether a batch was repeated.
-        stored: Whether `read_state` has read a key of the history.
+        stored: Whether the stored state contains a key of the history.
         refused: The other declarations with which a restart was tried.
         failed: Whether the query of the history failed, with this history alone or with others, any of which may be the
             cause.
@@ -72,7 +72,7 @@ class TypedAnswer:
 
 
 class _Row(NamedTuple):
-    """A row of a changelog, with the keys and times of the row's history."""
+    """A row of a changelog, whose key and times are the history's own."""
 
     entry: Entry
     label: Label
@@ -115,7 +115,7 @@ class AtEndOf:
                 self.of_all.append(Difference(None, [f"{len(raw)} keys"], [f"{len(rows)} rows"]))
             for parts, (fields, stored) in raw.items():
                 key = typed.keys.get(parts)
-                # A wrong operator may store a key without a history.
+                # An operator with a bug may store a key that belongs to no history.
                 owned = owner(key) if key and "|" in key else None
                 wanted = [fields, stored.emitted, stored.due, bytes(stored.fields)]
                 row = read.get(parts)
@@ -228,7 +228,7 @@ class TypedSparkWitness:
                     spark,
                     tables,
                     build,
-                    replace(run, read_state=False),  # the layout decides how the state is read
+                    replace(run, read_state=False),  # `_look_at_end` reads the state
                     at_end=lambda ended: self._look_at_end(ended, cohort, typed, found),
                 )
         answers = [
@@ -345,7 +345,7 @@ def others_of(operator: str, options: Options) -> Iterator[Options]:
 
 
 def with_null_time(table: pa.Table) -> pa.Table:
-    """Return rows with the reserved key's row repeated at the end, without a time."""
+    """Return the rows, and a copy of the reserved key's row without a time at the end."""
     without = table.slice(0, 1)
     place = without.column_names.index(TIMESTAMP)
     nothing = pa.nulls(without.num_rows, without.schema.field(place).type)

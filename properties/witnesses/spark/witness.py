@@ -249,8 +249,8 @@ class JobWitness(QueryWitness):
     Attributes:
         job: A function from the streaming input (key string, value, timestamp bigint ms, order bigint) to the columns
             of the operator's changelog; the columns `change`, `reason`, `cause` and `ordinal` are optional.
-        counts: A function from a key's stored fields at the end to whether they count as remaining state. By default
-            all fields count.
+        counts: A function that gets a key's stored fields at the end, and returns whether they count as remaining
+            state. By default all fields count.
     """
 
     job: OperatorJob

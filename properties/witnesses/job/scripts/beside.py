@@ -61,7 +61,8 @@ def package_of(path: Path, text: str) -> str | None:
 
 
 class Finder(MetaPathFinder):
-    """Finds modules in the folders above a script, and stand-ins of well-known packages, if no other finder does.
+    """Finds modules in the folders above a script, and stand-ins for well-known packages, if no other finder finds the
+    module.
 
     Args:
         folders: The folders.

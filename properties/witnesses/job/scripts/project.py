@@ -1,4 +1,4 @@
-"""The files of Declarative Pipelines that aren't Python."""
+"""Finds the files of a Declarative Pipelines project that aren't Python, such as its specification file."""
 
 from __future__ import annotations
 

@@ -100,13 +100,13 @@ class Read:
         return sorted(ranks, key=lambda name: ranks[name])[:1]
 
     def topics_of(self, name: str) -> list[str]:
-        """Return the read topics whose full name or last part is among the given names."""
+        """Return the topics of the read whose full name or last part is among the given names."""
         if (pattern := self.options.get(PATTERN)) is not None:
             return [name] * bool(_matches(pattern, name))
         return [topic for topic in self.topics if name.casefold() in map(str.casefold, names_of(topic))]
 
     def _is_within(self, name: str) -> bool:
-        """Return whether one path or table is the end of the other's longer name."""
+        """Return whether the name of one path or table is the end of the other's name."""
         own = [one.casefold() for one in [*names_of(self.target or self.options.get("path", ""))][:2] if one]
         wanted = [*names_of(name)][1]
         return any(one.endswith(f"/{wanted}") or name.endswith((f"/{one}", f".{one}")) for one in own)
@@ -159,11 +159,11 @@ def _matches(pattern: str, name: str) -> bool:
 
 @dataclass
 class Frames:
-    """The frames for a script's reads; a read gets the frame of its name, else the next in order.
+    """The frames for a script's reads; a read gets the frame with its name, or otherwise the next frame in order.
 
     Attributes:
         frames: The frames, by name.
-        topics: The topic of a frame's records, where it differs from the frame's name.
+        topics: The topic of a frame's records, if the topic differs from the frame's name.
         taken: The answered reads, by the frame's name.
     """
 
@@ -172,11 +172,12 @@ class Frames:
     taken: dict[str, list[Read]] = field(default_factory=dict)
 
     def answer(self, read: Read, *, in_order: bool) -> dict[str, DataFrame]:
-        """Return the frames of a read by name; a read of several topics may get several, an unknown read gets none.
+        """Return the frames of a read, by name; a read of several topics may get several frames, and an unknown read
+        gets none.
 
         Args:
             read: The read.
-            in_order: Whether a read without a frame of its name takes the next free frame.
+            in_order: Whether a read whose name no frame has gets the next unused frame.
         """
         again = [name for name, reads in self.taken.items() if any(_same(read, before) for before in reads)]
         rest = [name for name in self.frames if name not in self.taken and in_order][:1]

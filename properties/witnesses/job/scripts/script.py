@@ -1,4 +1,6 @@
-"""A script as a job: run unchanged, with drawn rows for its reads; its query's rows are the output."""
+"""A script as a job: the check runs the script unchanged, with drawn rows for its reads, and collects its query's
+rows.
+"""
 
 from __future__ import annotations
 
@@ -140,20 +142,20 @@ class Script:
 
     @property
     def without_sink(self) -> Script:
-        """The same script, without running its sink."""
+        """A copy of the script whose sink doesn't run."""
         script = replace(self, read=None)
         script.found.index, script.found.tables = self.found.index, self.found.tables
         return script
 
     def changed(self, text: str | None = None, source: Callable[..., Any] | None = None) -> Script:
-        """Return the same script with another text or another function."""
+        """Return a copy of the script with another text or another function."""
         script = replace(self, source=self.source if source is None else source)
         object.__setattr__(script, "text", text)
         script.found.index, script.found.tables = self.found.index, self.found.tables
         return script
 
     def on_command_line(self, called: str = "") -> Script:
-        """Return the same script with command-line options as the remedies in its errors.
+        """Return a copy of the script whose error messages suggest command-line options.
 
         Args:
             called: The suffix of the script's name in reports, such as its query.
@@ -179,7 +181,7 @@ class Script:
             return None
 
     def __call__(self, *frames: DataFrame) -> DataFrame:
-        """Run the script over frames, and return its query's output; no query is started.
+        """Run the script over frames, and return its query's output, without starting a query.
 
         Args:
             frames: The frames of the script's inputs, then of its tables.

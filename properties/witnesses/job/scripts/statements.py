@@ -61,7 +61,8 @@ class SqlWatermark(NamedTuple):
     Attributes:
         column: The event-time column; empty: the statement names no column, which Spark refuses.
         delay: The delay.
-        made: The expression of a new event-time column, which is put first; empty: an existing column.
+        made: The expression of a new event-time column, which becomes the table's first column; empty: an existing
+            column.
         end: The index after the clause's last character.
     """
 
@@ -98,7 +99,7 @@ class ReadTable:
 
 
 def without_streams(statement: str) -> tuple[str, frozenset[int]]:
-    """Return a statement without `STREAM` before table names, and the positions of these names."""
+    """Return a statement without the word `STREAM` before table names, and the positions of these names."""
     starts: set[int] = set()
     parts, length, end = [], 0, 0
     for found in _STREAM.finditer(statement):
@@ -119,7 +120,7 @@ def streamed_call(statement: str) -> str | None:
 
 
 def tables_of(query: str) -> list[str]:
-    """Return the plain names of the tables in a statement for a database."""
+    """Return the names, without catalog and database, of the tables in a statement for another database system."""
     return [name.replace("`", "") for name in _READ.findall(query)]
 
 
@@ -202,7 +203,7 @@ def _relations(
             known |= {str(one._1()).casefold()}
         below = [node.children()]
     else:
-        below = [node.children(), node.innerChildren()]  # the inner children include subqueries
+        below = [node.children(), node.innerChildren()]  # for subqueries
     if kind == _CLAUSE:
         watermark = _watermark(node)
     elif kind not in ("SubqueryAlias", "NamedStreamingRelation"):
@@ -225,7 +226,7 @@ def _watermark(node: Any) -> SqlWatermark | None:
 
 
 def renamed(statement: str, relations: list[tuple[ReadTable, str]]) -> str:
-    """Return a statement that reads other tables, in which qualified column names still resolve.
+    """Return the statement with other table names, in which qualified column names still resolve.
 
     Args:
         statement: The statement.

@@ -31,8 +31,8 @@ class TopicStore(SinkStore):
 
     Attributes:
         value: The form of a record's value: a JSON object, whose members are columns, or text, the column `value`.
-        once: The columns by which a reader of the topic recognizes a repeated record; empty: the reader recognizes
-            none.
+        once: The columns by which a reader of the topic recognizes a repeated record; empty: readers count repeated
+            records, too.
     """
 
     value: TopicValue = "json"

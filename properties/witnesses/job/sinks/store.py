@@ -17,11 +17,11 @@ from .types import with_types
 
 @dataclass(frozen=True)
 class SinkStore(ABC):
-    """A kind of store, and its result columns.
+    """A kind of store, with the types and names of its columns.
 
     Attributes:
         schema: The types of columns that the store keeps as other types (None: no such columns).
-        without: Columns outside the result.
+        without: The columns that don't belong to the result.
         name: The sink's name in messages, such as `Sink.json`.
         file: The name of the target in the query's folder.
     """

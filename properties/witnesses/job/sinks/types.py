@@ -107,7 +107,7 @@ def _integer(value: Any, kind: pa.DataType) -> Any:
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise ValueError(value)
-    return value  # the comparison shows a fraction
+    return value  # keep a fraction, which the comparison then shows
 
 
 def _float(value: Any, kind: pa.DataType) -> float:

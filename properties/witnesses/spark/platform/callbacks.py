@@ -25,7 +25,7 @@ class Callbacks:
         self._threads: dict[Any, int] = {}
 
     def noted(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Wrap a function that Spark calls, to record its connection."""
+        """Wrap a function that Spark calls, and record the connection of the call."""
 
         def called(*given: P.args, **named: P.kwargs) -> R:
             from pyspark import SparkContext
