@@ -32,10 +32,10 @@ class CatalogueModel:
         module: The file of the module.
         configuration: The file of the configuration.
         says: The description of the model, in one sentence.
-        mode: The mode of TLC, which is `exhaustive search`.
+        mode: The mode of TLC, which is always `exhaustive search`.
         size: `small` models run in `make specs` and CI, and `large` models run at night.
         result: TLC's expected result.
-        violated: The violated property, or None if the model passes or ends in a deadlock.
+        violated: The property that the model violates as expected, or None if the model passes or ends in a deadlock.
         trace_length: The number of states in the counterexample, or None if the model passes.
         distinct: The number of distinct states, with one worker.
         generated: The number of generated states, with one worker.
@@ -71,7 +71,7 @@ class Specification:
         name: The module's name.
         module: Its file.
         title: Its subject.
-        source: The document that the module specifies.
+        source: The document that describes the specified protocol, such as a KIP.
         models: The models of the module, in the manifest's order.
     """
 

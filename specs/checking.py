@@ -41,8 +41,7 @@ class ModelResult:
 
     Attributes:
         result: The result of TLC, by its name in the manifest.
-        violated: The violated property, or None if there is none, or TLC doesn't name the violated one of several
-            properties.
+        violated: The violated property, or None if no property is violated, or TLC doesn't name the violated property.
         trace: The counterexample, or None if there is none.
         distinct: The number of distinct states.
         generated: The number of generated states, equal states included.
@@ -122,7 +121,7 @@ def check(
     timeout: float | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> ModelResult:
-    """Check a model; a deadlock is a result, like a violated property.
+    """Check a model with TLC; a deadlock is a result, not an exception.
 
     Args:
         model: The model.
@@ -146,8 +145,8 @@ def broken_expectations(model: CatalogueModel, found: ModelResult, exact: bool) 
     Args:
         model: The model, with its expected result.
         found: The result.
-        exact: Whether to compare the counts and the length of the counterexample too: only runs with one worker repeat
-            them exactly.
+        exact: Whether to compare also the counts and the counterexample's length, which only runs with one worker
+            repeat exactly.
     """
     if found.result != model.result:
         return [f"the result is {found.result}, but the manifest says {model.result}"]

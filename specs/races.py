@@ -25,7 +25,7 @@ SETUP = "R r1=x L l=a|r1 >r1 <r1/l"
 
 
 class Race(NamedTuple):
-    """A race: a change that asks for a response, and the changes before that response arrives.
+    """A race: a change that requests a response, and the changes before this response arrives.
 
     Attributes:
         name: The name of the race in commands.
@@ -34,7 +34,7 @@ class Race(NamedTuple):
         schedule: The schedule after the setup; at its end no message waits.
         model: The model whose counterexample is this race.
         setup: The schedule before the race.
-        join: The join with this race. A left join also runs the races of inner joins, with the right result.
+        join: The join with this race. A left join runs the races of inner joins, too, and ends with the right result.
     """
 
     name: str
@@ -122,7 +122,7 @@ RACES = {
 
 
 def chosen(names: list[str], join: str = "inner") -> list[Race]:
-    """Return races by name; without names, all races for a join.
+    """Return the races with these names; without names, all races for a join.
 
     Args:
         names: The names.

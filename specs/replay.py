@@ -129,7 +129,9 @@ def replay(traces: Iterable[Trace], constants: ModelConstants, module: str) -> R
 
 
 class _Reached(NamedTuple):
-    """The replay of a behaviour up to a step: the machine after the step, and the disagreement there."""
+    """The replay of a behaviour up to a step: the code's machine after the step, and the disagreement after the
+    step.
+    """
 
     step: Step
     machine: Machine

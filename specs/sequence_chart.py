@@ -39,13 +39,13 @@ class Channel:
 
     Attributes:
         variable: The variable.
-        depth: The number of keys that lead to a queue: a sequence, a set or a bag.
+        depth: The number of nested keys that lead to a queue, which is a sequence, a set or a bag.
         sender: The sending lifeline; `{0}` and `{1}` stand for the keys.
         receiver: The receiving lifeline.
         lines: The text beside a message: `{name}` stands for a field of the message, `{0}` for a key, and `{it}` for
             the whole message.
-        discards: A function of the keys, a delivered message, and the states before and after; it returns whether the
-            receiver discards the message.
+        discards: A function of the keys, a delivered message, and the states before and after the delivery; it returns
+            whether the receiver discards the message.
     """
 
     variable: str
@@ -62,7 +62,7 @@ class RowsVariable:
 
     Attributes:
         variable: The variable.
-        depth: The number of keys that lead to a row.
+        depth: The number of nested keys that lead to a row.
         lane: The lifeline; `{0}` and `{1}` stand for the keys.
         line: The text of a changed row; `{it}` stands for the row.
         at_the_end: The text for each row below the chart.
@@ -101,14 +101,14 @@ class Description:
 
 
 def _stale(keys: ChartKeys, message: TlaValue, before: ChartState, after: ChartState) -> bool:
-    """Return whether a response has another hash than the present row, and changed nothing."""
+    """Return whether a response has another hash than the present row, and didn't change the result."""
     left = before["left"]
     row = left[keys[1]] if isinstance(left, Function) else None
     return isinstance(message, Function) and message["hash"] != row and before["result"] == after["result"]
 
 
 def _older(keys: ChartKeys, message: TlaValue, before: ChartState, after: ChartState) -> bool:
-    """Return whether a result is older than the newest result so far, if that is a reason to discard it."""
+    """Return whether the receiver discards a result because the result is older than the newest result so far."""
     newest = before["newest"]
     of_key = newest[keys[1]] if isinstance(newest, Function) else 0
     age = message["age"] if isinstance(message, Function) else 0
@@ -273,7 +273,7 @@ class _Drawing:
     def _lanes_of(self, template: str, description: Description) -> list[str]:
         if "{" not in template:
             return [template]
-        # A key without events has no lifeline.
+        # Only keys with events have a lifeline.
         names = set()
         for step in self.trace.steps:
             for table in description.tables:
@@ -497,14 +497,14 @@ class _Drawing:
             for keys, row in _leaves(last[table.variable], table.depth)
             if not (table.gone and isinstance(row, ModelValue))
         ]
-        # Keep each row on one line.
+        # A row in the text isn't split at a line end.
         return f"At the end: {'; '.join(one.replace(' ', NO_BREAK) for one in rows)}."
 
 
 def _arrow(kind: str, x: float, y: float, to_x: float, to_y: float, lines: tuple[str, ...]) -> dict[str, Any]:
     forward = to_x > x
     length = math.hypot(to_x - x, to_y - y)
-    cross = 1 - 22 / length  # place the cross just before the arrowhead
+    cross = 1 - 22 / length  # the cross of a discarded message is just before the arrowhead
     labels = [
         {"x": x + (10 if forward else -10), "y": y - 6 - 15 * (len(lines) - 1 - number), "text": line}
         for number, line in enumerate(lines)

@@ -68,7 +68,7 @@ class ChangedVariable:
 
 
 class ReadableStep(NamedTuple):
-    """A step of a behaviour for a reader: its number, its action with parameters, and its changes."""
+    """A step of a behaviour as people read it: its number, its action with parameters, and its changes."""
 
     number: int
     action: str
@@ -83,9 +83,9 @@ class ModuleDefinition:
         name: Its name.
         parameters: The names of its parameters.
         body: The text of the definition after `==`.
-        comment: The comment before it, in one line; empty if there is none.
+        comment: The comment before the definition, in one line; empty: no comment.
         path: The file.
-        line: The line that it starts on, from 1.
+        line: The line on which the definition starts, from 1.
     """
 
     name: str
@@ -274,7 +274,7 @@ def _between_sequences(
 ) -> Iterator[ChangedVariable]:
     gone, came = sequence_difference(before, after)
     if len(before) == len(after) and len(gone) == len(came) and gone != [0]:
-        # One element has replaced another element.
+        # The length is unchanged, so show the elements with another value.
         for number, (one, other) in enumerate(zip(before, after, strict=True), start=1):
             yield from _between(variable, (*keys, number), one, other)
     elif len(gone) == len(before) and len(came) == len(after) and before and after:
@@ -324,9 +324,9 @@ def _at(value: TlaValue, keys: Sequence[TlaValue]) -> TlaValue:
 
 
 class _Assignment(NamedTuple):
-    """A variable that is changed at keys, with the keys and the new value if these are parameters.
+    """A variable that an action changes at some keys; keys and new value are known if they are the action's parameters.
 
-    `certain` means that it isn't inside an IF or a CASE.
+    `certain` means that the assignment isn't inside an IF or a CASE.
     """
 
     variable: str

@@ -91,7 +91,9 @@ class TraceEvent:
 
     @property
     def is_step(self) -> bool:
-        """Return whether the event is a step, and not an effect of a step."""
+        """Return whether the event is a step (a change or a delivery), and not a message or output that a step
+        causes.
+        """
         return self.kind in STEPS
 
     def numbered(self, line: int) -> TraceEvent:
@@ -126,7 +128,7 @@ class JoinTrace:
         protocol: The protocol of the left side's instructions, as the constant `Protocol` of the specification.
         null_foreign_key: `ignore` or `keep`.
         order: `total` or `topics`.
-        quiet: Whether the trace goes on until no message waits.
+        quiet: Whether no message waits at the end of the trace.
         events: The events.
     """
 
@@ -151,7 +153,9 @@ class JoinTrace:
         return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
     def by_topics(self) -> JoinTrace:
-        """Return the trace as the topics show it: without deliveries, each topic in its order."""
+        """Return the trace as a broker's topics show it: without deliveries, and with the events of each topic in
+        order.
+        """
         kept = (event for event in self.events if not event.kind.endswith("delivered"))
         return replace(self, order="topics", events=tuple(kept))
 

@@ -1,7 +1,7 @@
 """Trace validation: check whether a recorded trace of a foreign-key join is a behaviour of its specification.
 
-TLC searches for a behaviour of `ForeignKeyJoinTrace.tla` that explains the whole trace. If there is none, the longest
-explanation shows the refused event, and the possible events there.
+TLC searches for a behaviour of `ForeignKeyJoinTrace.tla` that explains the whole trace. If no behaviour explains the
+whole trace, the longest explained beginning shows the refused event and the allowed steps.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KIND_OF: Mapping[str, EventKind] = {step: kind for kind, step in STEPS.items()}
 
 @dataclass(frozen=True)
 class Possible:
-    """A step that the specification allows where a trace is refused.
+    """A step that the specification allows in place of a refused event.
 
     Attributes:
         step: The step.
@@ -53,7 +53,7 @@ class Refusal:
 
     Attributes:
         event: The refused event, or None if the trace lacks an event.
-        lacks: The event of the specification that the trace lacks.
+        lacks: The events of the specification that the trace lacks.
         explained: The number of explained events.
         events: The number of events in the trace.
         after: The last explained step or input, or None if no event is explained.
@@ -128,7 +128,7 @@ def validate(
 
 
 def _keys(parts: Sequence[_Part]) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the numbers of left and right keys that the traces need."""
+    """Return the names of as many left and right keys as the largest trace needs."""
     lefts = max(1, *(len(part.left_names) for part in parts))
     rights = max(1, *(len(part.right_names) for part in parts))
     return [f"l{number}" for number in range(1, lefts + 1)], [f"r{number}" for number in range(1, rights + 1)]
@@ -172,7 +172,7 @@ def _furthest(graph: StateGraph, parts: Sequence[_Part]) -> list[Any]:
 
 
 def _strayed(graph: StateGraph, number: int, furthest: Any) -> list[Any]:
-    """Yield the effects of the possible steps from a state."""
+    """Return the effects of the steps that the specification allows in a state."""
     mine = {**furthest, "number": number}
     found = []
     for edge in graph.edges:
@@ -183,7 +183,7 @@ def _strayed(graph: StateGraph, number: int, furthest: Any) -> list[Any]:
 
 
 class _Part:
-    """A trace with connected keys, in the form of the specification, which has its own keys and versions.
+    """A part of a trace without keys in common with other parts, converted to the specification's keys and versions.
 
     The class writes the trace as a constant, and converts states back to events with the same names.
     """
@@ -267,7 +267,9 @@ class _Part:
         )
 
     def _right_row(self, key: Any, value: Row) -> TlaValue:
-        """Return a right row; only its version has a meaning if the key is unknown or the row never existed."""
+        """Return a right row of the specification; if the key is unknown or the row never existed, only its version has
+        a meaning.
+        """
         if value is None:
             return NONE
         named = NONE if key is None or key is UNKNOWN else self.right_names[key]
@@ -433,7 +435,7 @@ class _Part:
 
 
 def _alike(recorded: TraceEvent, meant: TraceEvent) -> bool:
-    """Return whether a recorded event may be the specification's event, which has all fields."""
+    """Return whether a recorded event, which may lack fields, may be the given event of the specification."""
     return (
         (recorded.kind, recorded.key, recorded.instruction) == (meant.kind, meant.key, meant.instruction)
         and _text(recorded.value) == _text(meant.value)
@@ -443,7 +445,7 @@ def _alike(recorded: TraceEvent, meant: TraceEvent) -> bool:
 
 
 def _grouped(events: Sequence[TraceEvent]) -> Iterator[tuple[TraceEvent, list[TraceEvent]]]:
-    """Yield each step with its effects."""
+    """Yield each step of a trace with the messages and outputs that the step causes."""
     group: tuple[TraceEvent, list[TraceEvent]] | None = None
     for event in events:
         if event.is_step:

@@ -26,11 +26,12 @@ class ProofEntry:
         name: Its name, `ForeignKeyJoin_left`.
         module: The file of the module.
         says: The meaning of the proof, in one sentence.
-        sets: The constants that are arbitrary sets, each with its elements in a counterexample.
-        numbers: The constants that are arbitrary numbers.
-        small: The values of constants with which a counterexample is searched, and with which TLC tries to reach it.
-        reach: The values of the numbers for the search and for TLC.
-        counters: The variables that may have any value when TLC reaches the state.
+        sets: The constants that are arbitrary sets in the proof, each with its elements in a counterexample.
+        numbers: The constants that are arbitrary numbers in the proof.
+        small: The values of constants in the search for a counterexample, and in TLC's search for its first state.
+        reach: The values of the numbers in TLC's search for the counterexample's first state.
+        counters: The variables whose values TLC ignores when it compares a reached state with the counterexample's
+            first state.
         constants: The values of the other constants.
         invariant: The name of the invariant.
         properties: The names of the implied properties.
@@ -127,7 +128,7 @@ def _texts(entry: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
 
 
 def _values(entry: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
-    """The values of constants, each written in TLA+."""
+    """Return the values of constants that a field gives, each written in TLA+."""
     texts = field_of(entry, name, dict, where)
     try:
         return {constant: parse_value(field_of(texts, constant, str, f"{where}, {name}")) for constant in texts}

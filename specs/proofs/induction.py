@@ -15,12 +15,12 @@ from .values import Unsupported, arbitrary
 
 
 class Way(NamedTuple):
-    """One possible step of an action, or the state alone if there is no action.
+    """One possible step of an action; for a claim without an action, the state alone.
 
     Attributes:
         condition: The condition under which the step is possible.
         goal: The formula to show.
-        after: The state after the step, or None if there is no action.
+        after: The state after the step, or None for a claim without an action.
     """
 
     condition: Formula
@@ -29,12 +29,12 @@ class Way(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """The claim of a condition: a part holds initially, an action preserves a part, or the invariant implies a
-    property.
+    """The claim of a condition: a conjunct of the invariant holds initially, an action preserves the conjunct, or the
+    invariant implies a property.
 
     Attributes:
-        part: The part of the invariant, or the property.
-        action: The action that preserves the part, or None if there is no action.
+        part: The conjunct of the invariant, or the property.
+        action: The action that preserves the conjunct, or None for other claims.
         at_first: Whether the claim is about the initial states.
     """
 
@@ -69,7 +69,7 @@ class Induction:
 
     Args:
         syntax: The module.
-        constants: The constants' values, some of them arbitrary.
+        constants: The constants' values; some of the values are arbitrary.
         invariant: The name of the invariant, a conjunction of definitions.
         properties: The names of the properties.
         longest: The largest length of a sequence, or None for any length, as a proof requires.
@@ -139,7 +139,9 @@ class Induction:
         return Condition(claim, self.known, self.before, tuple(ways))
 
     def _kept(self, formula: TlaExpression, after: Mapping[str, Any]) -> Formula:
-        """Return the formula *this part holds after the action*, which is True if its variables don't change."""
+        """Return the formula *this conjunct holds after the action*, which is True if the action changes none of its
+        variables.
+        """
         if all(after[name] is self.before[name] for name in self._variables(formula)):
             return True
         return self._truth(formula, after)
@@ -184,7 +186,7 @@ class Induction:
         return self.interpreter.truth(formula, Frame(state))
 
     def _conjuncts(self, formula: TlaExpression, name: str) -> Iterator[tuple[str, TlaExpression]]:
-        """Return the parts of an invariant, by the names of their definitions."""
+        """Return the conjuncts of an invariant, by the names of their definitions."""
         if isinstance(formula, Apply) and formula.operator in ("\\land", "$ConjList"):
             for operand in formula.operands:
                 yield from self._conjuncts(operand, name)
@@ -225,7 +227,7 @@ class Induction:
 
 
 def _each_named(formulas: Iterable[tuple[str, TlaExpression]]) -> dict[str, TlaExpression]:
-    """Give each formula a unique name, so that no formula replaces another formula."""
+    """Return the formulas by unique names, so that no formula overwrites another formula of the same name."""
     named: dict[str, TlaExpression] = {}
     for name, formula in formulas:
         places = itertools.count(2)
@@ -256,7 +258,9 @@ def _stepwise(formula: TlaExpression) -> TlaExpression | None:
 
 
 def _memberships(formula: TlaExpression, syntax: Syntax) -> Iterator[tuple[str, TlaExpression]]:
-    """Return the sets that contain the variables, according to an invariant."""
+    """Return each variable with its set, if a conjunct of the invariant says that the variable is an element of the
+    set.
+    """
     if not isinstance(formula, Apply):
         return
     if formula.operator in ("\\land", "$ConjList"):

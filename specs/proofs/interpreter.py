@@ -70,7 +70,7 @@ class Frame:
     Attributes:
         state: The values of the variables.
         after: The known values of the primed variables, or None outside of actions.
-        parameters: The values of parameters, by identity.
+        parameters: The values of parameters, by the identities of the parameters.
         at: The value of `@`.
         known: The values of definitions without parameters that were already evaluated.
     """
@@ -215,7 +215,9 @@ class Interpreter:
     def _arms(
         self, expression: Apply, frame: Frame, condition: Formula
     ) -> Iterator[tuple[Formula, TlaExpression | None]]:
-        """Yield the branches of an IF or a CASE, each with its condition; None means that no branch applies."""
+        """Yield the branches of an IF or a CASE, each with its condition; None instead of a branch means that no branch
+        applies.
+        """
         for test, body in _tests(expression):
             holds = True if test is None else self.truth(test, frame)
             here = conjunction((condition, holds))
@@ -504,7 +506,7 @@ def _fields(expression: Apply) -> Iterator[tuple[str, TlaExpression]]:
 
 
 def _elements(items: list[tuple[Formula, Any]]) -> Any:
-    """A finite set of elements, each with its condition: a known set, if all conditions are known."""
+    """Return a finite set of elements, each with its membership condition; if all conditions are known, a known set."""
     kept = [(condition, value) for condition, value in items if condition is not False]
     if all(condition is True and is_known(value) for condition, value in kept):
         return frozenset(value for _, value in kept)

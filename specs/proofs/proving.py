@@ -30,9 +30,9 @@ class CheckedCondition(NamedTuple):
         answer: Whether the condition is proved, not proved, or *unknown* after a timeout of the solver.
         milliseconds: The run time of the check (ms).
         why: The solver's reason if the result is unknown.
-        counterexample: A step from a state that satisfies the invariant to a state that violates it, or a single state
-            that violates a property. The value is None if the condition is proved, or if no such step exists with short
-            queues.
+        counterexample: A step from a state that satisfies the invariant to a state that violates the invariant, or a
+            single state that violates a property. The value is None if the condition is proved, or if no such step
+            exists with short queues.
     """
 
     claim: str
@@ -87,7 +87,7 @@ class _Proof:
         self._whole = self._induction({name: Arbitrary(name) for name in entry.sets}, None)
 
     def checked(self) -> Iterator[CheckedCondition]:
-        """Yield the checked conditions; in a proof that should fail, claims with a small counterexample come first."""
+        """Yield the checked conditions; in a proof that should fail, first those with a counterexample for few keys."""
         if self._entry.result == "not proved":
             for longest in LONGEST:
                 for claim in self._whole.claims():
@@ -130,7 +130,9 @@ class _Proof:
 
 
 class _Small:
-    """Return the same proof for few keys and short queues, which the solver can always decide."""
+    """The same proof for few keys and short queues, for which the solver can always find a counterexample if there is
+    one.
+    """
 
     def __init__(self, induction: Induction) -> None:
         self._induction = induction
@@ -178,7 +180,7 @@ def _trace(condition: Condition, after: Mapping[str, Any] | None, model: Any, sy
 
 
 def _known(value: Any, model: Any) -> TlaValue:
-    """Return the concrete value that z3's model gives an arbitrary value."""
+    """Return the concrete value of an arbitrary value in z3's model."""
     if is_term(value):
         value = model.eval(value, model_completion=True)
         return bool(z3().is_true(value)) if z3().is_bool(value) else int(value.as_long())

@@ -1,4 +1,4 @@
-"""Checks whether TLC reaches a state with few changes, such as the first state of a counterexample to induction."""
+"""Checks whether the specification can reach a state, such as the first state of a counterexample to induction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .entries import ProofEntry
 def steps_to(
     entry: ProofEntry, state: Mapping[str, TlaValue], tools: Tools, timeout: float | None = None
 ) -> int | None:
-    """Return the number of TLC's steps to a state, or None if TLC doesn't reach it within the changes of `entry.reach`.
+    """Return the number of steps to a state, or None if TLC can't reach the state with the constants in `entry.reach`.
 
     Args:
         entry: The proof.

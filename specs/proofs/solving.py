@@ -31,7 +31,7 @@ class Solver:
         self._solvers: dict[int, Any] = {}
 
     def missed(self, condition: Condition) -> Iterator[Goal]:
-        """Yield the goals of a condition that the first attempts don't prove; `answer` tries one of them for longer."""
+        """Yield the goals of a condition that short attempts don't prove; `answer` tries longer to prove a goal."""
         if condition.hypotheses is not self._known:
             self._known, self._solvers = condition.hypotheses, {}
         for way in condition.ways:
@@ -45,7 +45,7 @@ class Solver:
                     yield missed
 
     def answer(self, goal: Goal) -> tuple[ProofAnswer, str]:
-        """Return whether a goal is proved, and the reason if that is unknown."""
+        """Return the solver's answer on a goal, and the reason if the answer is *unknown*."""
         return self._ask(goal, len(QUICK_MS), self._milliseconds)
 
     def _ask(self, goal: Goal, attempt: int, limit: int) -> tuple[ProofAnswer, str]:
@@ -118,7 +118,7 @@ def _clauses(truth: Any) -> Iterator[tuple[list[Any], Any]]:
         for part in inner.children():
             yield from _clauses(negation(part) if negated else part)
     elif (z3().is_and if negated else z3().is_or)(inner):
-        # A conjunct with several operands stays unchanged.
+        # A disjunct that consists of several clauses stays unchanged.
         parts = [list(_clauses(negation(part) if negated else part)) for part in inner.children()]
         whole = [negation(part) if negated else part for part in inner.children()]
         chosen = [part[0] if len(part) == 1 else ([], same) for part, same in zip(parts, whole, strict=True)]
@@ -162,7 +162,9 @@ def _variants(truth: Formula) -> Iterator[Formula]:
 
 
 def _compared(truth: Formula, variable: Any) -> list[Any]:
-    """Return the constants with which a variable, an element of an arbitrary set, is compared."""
+    """Return the constants with which a formula compares a variable, if the variable is an element of an arbitrary
+    set.
+    """
     found: dict[int, Any] = {}
     if z3().is_int(variable):
         return []

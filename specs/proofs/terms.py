@@ -1,6 +1,7 @@
 """Booleans, numbers and set elements, each a known Python value or a term of z3.
 
-Functions here compute known values directly. Without a term they don't need z3, and evaluate a module as TLC does.
+Functions here compute known values directly. If all values are known, the functions don't need z3, and evaluate a
+module as TLC does.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def either(condition: Formula, one: Any, other: Any) -> Any:
 
 
 def equal_leaves(one: Any, other: Any) -> Formula:
-    """Return the formula that two simple values are equal; values of different sorts never are."""
+    """Return the formula that two simple values are equal, which is False for values of different z3 sorts."""
     if not is_term(one) and not is_term(other):
         return type(one) is type(other) and one == other
     if is_term(one) and is_term(other):

@@ -1,8 +1,8 @@
 """The values of TLA+ over terms of z3: records, functions, sequences, sets, and values that depend on a condition.
 
-A known value has one of pytla's types, such as `Function`, `tuple`, `frozenset` or `ModelValue`. An arbitrary function
-is a `Map`, an arbitrary sequence a `Queue`: each returns the value for an argument. A value with several cases is
-`Cases`.
+A known value has a type of the package pytla, such as `Function`, `tuple`, `frozenset` or `ModelValue`. An arbitrary
+function is a `Map`, an arbitrary sequence a `Queue`: each returns the value for an argument. A value with several cases
+is `Cases`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Queue:
 
 
 class SetOf:
-    """A set that isn't a list of known elements."""
+    """A set whose elements aren't listed."""
 
 
 class Alternative(NamedTuple):
@@ -448,7 +448,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def is_known(value: Any) -> bool:
-    """Return whether a value contains no term."""
+    """Return whether a value contains no term of z3, and so is completely known."""
     match value:
         case bool() | int() | str() | ModelValue() | frozenset():
             return True
@@ -460,7 +460,8 @@ def is_known(value: Any) -> bool:
 
 
 def alternatives(of: Any, bind: Binder) -> Iterator[Alternative]:
-    """Yield arbitrary elements of a set; each element of the set is an instance of one of them.
+    """Yield arbitrary values that together represent a set: each element of the set is an instance of one of these
+    values.
 
     Raises:
         Unsupported: The set contains functions, sequences or sets.

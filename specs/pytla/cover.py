@@ -2,8 +2,8 @@
 
 The paths form a flow of at least 1 over every edge, from initial states to states without successors. Every edge first
 gets a flow of 1. Then a state with more inflow than outflow has a surplus, and a state with more outflow than inflow
-has a deficit; every new path fills a deficit of 1. So a maximum flow (Dinic's algorithm) moves surplus to deficits, and
-only the remaining deficits start a path.
+has a deficit. A path that starts at a state reduces the state's deficit by 1. So a maximum flow (Dinic's algorithm)
+first moves surplus to deficits. New paths are needed only for the remaining deficits.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ def _walk(graph: Acyclic, first: int, carried: list[int]) -> list[int]:
 
 
 def _shortest_from_initial(graph: Acyclic) -> list[int]:
-    """Return for each state the last edge of a shortest path to it; -1 for initial states."""
+    """Return for each state the last edge of a shortest path from an initial state to the state; -1 for initial
+    states.
+    """
     came_by = [-2] * len(graph.order)
     reached = list(graph.initial)
     for state in reached:

@@ -19,7 +19,8 @@ from .values import TlaValue, parse_state
 class StateGraph:
     """All states of a model and the steps between them.
 
-    The graph omits steps that change nothing, so a model that ends by stuttering has a last state.
+    The graph omits steps that change nothing. So a behaviour that ends by repeating its state for ever has a last
+    state.
 
     Attributes:
         states: Every reachable state, in TLC's order.

@@ -41,7 +41,7 @@ MAY_CHANGE = {
 _ACTIONS = {
     "UpdateLeft": "left change",
     "DeleteLeft": "left change",
-    "ChangeLeft": "left change",  # the module's name for a delete
+    "ChangeLeft": "left change",  # the specification's action for a delete
     "UpdateRight": "right change",
     "DeleteRight": "right change",
     "ChangeRight": "right change",
@@ -88,7 +88,9 @@ class ForeignKeyJoinReplay(ModuleReplay):
 
     @property
     def is_right(self) -> bool:
-        """Return whether the protocol is right: no mutant, none of Kafka's, and a response to every left change."""
+        """Return whether the protocol is right: not a mutant, not a protocol of Kafka, and with a response to every
+        left change.
+        """
         return self.code == "none" and self.join.answers_all
 
     def machine(self) -> ProtocolMachine:
@@ -226,7 +228,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
         return Action(Record(side, key, now[table].get(key), count))
 
     def _unsaid_left(self, was: Mapping[str, Any], now: Mapping[str, Any], keys: list[Key]) -> Key:
-        """Return the left key of a change that leaves its row unchanged, from the change's other effects."""
+        """Return the left key of a change that leaves its row unchanged, from the change's messages and results."""
         for route, message in _sent(was, now):
             if route[0] == "subscription":
                 return str(message["key"])
@@ -234,7 +236,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
             if was["result"].get(key) != now["result"].get(key):
                 return key
         for key in keys:
-            # A changed row without a foreign key and without output leads to the same state for any row.
+            # A changed row without a foreign key and without output has the same effect for any left key.
             row = now["left table"].get(key)
             silent = (
                 self.code in KAFKA
@@ -253,7 +255,8 @@ class ForeignKeyJoinReplay(ModuleReplay):
                 return str(row["key"])
             if source not in now["right table"]:
                 return source
-        # The response was sent to no row, or a prefix scan sent the response to wrong rows for a missing row.
+        # The changed right row has no subscriber, or is missing and a wrong prefix scan found another key's
+        # subscribers.
         subscribed = {to for to, _ in was["subscribed"]}
         absent = [key for key in keys if key not in now["right table"]]
         for key in [*(key for key in keys if not answers and key not in subscribed), *absent]:
@@ -430,8 +433,8 @@ def broken(machine: ProtocolMachine, actions: Sequence[Action]) -> list[Broken]:
 def completed(history: History) -> History:
     """Return a history with the same changes, whose deliveries fit the right protocol.
 
-    Another protocol sends other messages, so deliveries without a waiting message are omitted, and messages that wait
-    at the end are delivered.
+    The right protocol sends other messages than the mutant. So the function omits deliveries without a waiting message,
+    and delivers messages that wait at the end.
     """
     protocol = Protocol(operator_named(OPERATOR).declare(history.options), StreamTime())
     lines: list[Line] = []
@@ -449,7 +452,7 @@ def completed(history: History) -> History:
 
 
 class Contrast(NamedTuple):
-    """The result of a behaviour on the model's code, and on the right code.
+    """The violated properties of a behaviour on the code with the model's mutant or protocol, and on the right code.
 
     Attributes:
         actions: The behaviour's actions.
@@ -466,7 +469,7 @@ class Contrast(NamedTuple):
 
 
 def contrast(trace: Trace, constants: ModelConstants) -> Contrast:
-    """Play a behaviour on the model's code, and the same history on the right code.
+    """Play a behaviour on the code with the model's mutant or protocol, and the same history on the right code.
 
     Raises:
         BadInput: The behaviour is unreadable.

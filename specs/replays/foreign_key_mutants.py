@@ -24,14 +24,14 @@ from ...reference.foreign_key_protocol import (
 
 
 class NoHashCheck(Left):
-    """A response is joined even if it refers to another value."""
+    """The left side joins a response even if the response's hash belongs to another value."""
 
     def receive(self, response: Response) -> list[Change]:
         return self._emit(response.key, response.value, response.timestamp)
 
 
 class AsksTheOldKey(Left):
-    """A change of foreign key also asks the old key for a response (KAFKA-18713)."""
+    """A change of foreign key also requests a response from the old key (KAFKA-18713)."""
 
     def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
         sent, emitted = super().change(key, new, timestamp)

@@ -1,10 +1,10 @@
 """Replay behaviours of `OneToManyJoin.tla` as changes of both tables, on the reference.
 
-The reference has no messages, because a change takes effect at once. So the replay replaces each delivery by a clock
-advance. The replay compares the reference's output with the model's result whenever no row waits in the model. The
-reference doesn't include the grouping by left key, which a user adds. TLC doesn't report parameters, so a step's action
-is derived from the states before and after it. A left row is the value `{"version": …, "foreign_key": …}`, a right row
-`{"version": …, "key": …}`.
+The reference sends no messages, because a change takes effect at once. So the replay replaces each delivery by a clock
+advance. Whenever no row waits for its delivery in the model, the replay compares the reference's output with the
+model's result. The reference doesn't include the table by left key, which a user adds. TLC doesn't report parameters,
+so a step's action is derived from the states before and after it. A left row is the value `{"version": …,
+"foreign_key": …}`, a right row `{"version": …, "key": …}`.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class OneToManyJoinReplay(ModuleReplay):
         }
 
     def _parts(self, state: Any) -> Mapping[str, Any]:
-        """Return the result if no row waits, otherwise only the tables."""
+        """Return the tables and, if no row waits for its delivery, the result."""
         tables = self._tables(state)
         if any(queue for _, queue in _items(state["rows"])):
             return tables

@@ -1,9 +1,9 @@
 """Replay behaviours of `SessionWindows.tla` as histories, on the reference.
 
 TLC doesn't report parameters, so a step's action is derived from the states before and after it. Every record has the
-value 1, and the aggregate counts. The model's store may forget at any time, which no history line expresses. A clock
-advance without effect represents this step. The replay compares stores only within the retention. The folded changelog
-is compared with both the reference's behaviour and its meaning.
+value 1, and the aggregate counts. The model's store may delete expired sessions at any time, which no history line
+expresses. A clock advance without effect represents such a deletion. The replay compares stores only within the
+retention. The folded changelog is compared with both the reference's behaviour and its meaning.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class SessionWindowsReplay(ModuleReplay):
         for record in came:
             return Action(Record("events", record["key"], 1, record["timestamp"]))
         if old["clock"] != new["clock"]:
-            # Without a new record the clock moves only at a cut, or in a mutant.
+            # The clock has moved without a record of the model: at a cut or, in a mutant, by a record without a key.
             return Action(CUT if self.clock == "batch" else Record("events", None, 1, int(str(new["clock"]))))
         if old["store"] != new["store"]:
             return Action(ClockAdvance(int(str(new["clock"]))))

@@ -24,7 +24,7 @@ class GapExclusive(Behaviour):
 
 
 class MergesOne(Behaviour):
-    """If a record connects two sessions, only the first is merged."""
+    """If a record connects two sessions, the operator merges only the first session with the record."""
 
     def near(self, key: Key, timestamp: int, edge: int) -> list[Session]:
         return super().near(key, timestamp, edge)[:1]
@@ -85,7 +85,7 @@ class RescueForgotten(Behaviour):
 
 
 class _Forgets(Behaviour):
-    """A clock advance without effect represents the model's `Forget`: the store forgets whenever it may."""
+    """The base of mutants whose store deletes expired sessions; a clock advance without effect represents this step."""
 
     early_ms = 0
 
@@ -104,7 +104,7 @@ class _Forgets(Behaviour):
 
 
 class ForgetsEarly(_Forgets):
-    """The store forgets sessions that end exactly the retention before the clock (Kafka Streams 4.3.1)."""
+    """The store deletes sessions that end exactly the retention before the clock (Kafka Streams 4.3.1)."""
 
     early_ms = 1
 

@@ -23,7 +23,7 @@ def _is_pair(output: Output) -> bool:
 
 
 class _Declared(Behaviour):
-    """A mutant with a changed definition. Rows are forgotten whenever a record arrives, as in the model."""
+    """A mutant with a changed definition. The buffer drops expired rows whenever a record arrives, as in the model."""
 
     kind: type[StreamStreamJoin] = StreamStreamJoin
 
@@ -85,7 +85,7 @@ class _ExpiresEarly(StreamStreamJoin):
 
 
 class ExpiresEarly(_Declared):
-    """A row is forgotten 1 ms too early."""
+    """The buffer drops a row 1 ms too early."""
 
     kind = _ExpiresEarly
 

@@ -60,7 +60,7 @@ class _StaleOtherSide(TableJoin):
 
 
 class StaleOtherSide(_Joins):
-    """A change is joined with the other row before the last change of its table."""
+    """A change is joined with the previous version of the other table's row."""
 
     tables_of = _StaleOtherSide
 
@@ -74,7 +74,7 @@ class _NullShown(TableJoin):
 
 
 class NullShown(_Joins):
-    """An inner join shows a row without a partner, with null."""
+    """An inner join emits a row without a partner, with null."""
 
     tables_of = _NullShown
 

@@ -204,7 +204,7 @@ def prepare(
     Args:
         model: The model.
         configuration: Its configuration.
-        max_distinct: The most distinct states, or None for no limit.
+        max_distinct: The largest number of distinct states, or None for no limit.
         drop: The sections of the configuration to leave out.
 
     Raises:
@@ -302,7 +302,7 @@ def _is_simple(value: TlaValue) -> bool:
 
 
 def _with_model_values(value: TlaValue, found: set[str]) -> TlaValue:
-    """Return the value with each model value replaced by its constant."""
+    """Return a value in which constants of the run replace the model values."""
     match value:
         case ModelValue():
             found.add(value.name)

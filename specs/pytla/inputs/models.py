@@ -17,8 +17,8 @@ class Model:
         module: The `.tla` file. Extended modules are searched in its folder, then among the standard modules.
         configuration: The `.cfg` file.
         constants: Values for constants, instead of the configuration's.
-        invariants: The invariants to check, instead of the configuration's; if empty, none.
-        properties: The properties to check, instead of the configuration's; if empty, none.
+        invariants: The invariants to check, instead of the configuration's; if empty, TLC checks no invariant.
+        properties: The properties to check, instead of the configuration's; if empty, TLC checks no property.
         deadlock: Whether a state without a successor is an error.
     """
 

@@ -54,7 +54,7 @@ class Modules:
 
     @property
     def complete(self) -> bool:
-        """Return whether every named module was found; if not, names may be missing."""
+        """Return whether every module was found; otherwise, the tables of names may be incomplete."""
         return not self.missing
 
     def take_in(self, module: str, text: str) -> None:
@@ -85,7 +85,7 @@ def read_modules(root: Path, jar: Path) -> Modules:
         ParseFailed: A file isn't a TLA+ module, or its name differs from the module's.
     """
     found = Modules()
-    # INSTANCE adds no names to the module, but needs a file; the second value says whether to read the file's names.
+    # A module that INSTANCE names must exist, but adds no names; the second value is whether to read the file's names.
     waiting: list[tuple[str, bool, tuple[int, int] | None]] = [(root.stem, True, None)]
     seen: set[tuple[str, bool]] = set()
     inner: set[str] = set()

@@ -1,4 +1,6 @@
-"""Read the text of a module or a configuration. These functions refuse other files before Java starts."""
+"""Read the text of a module or a configuration. These functions refuse any other file, such as a binary file, before
+Java starts.
+"""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ _OWN_EXCEPTION = re.compile(r"(?:tlc2|util|tla2sany)\..*|java\.lang\.(?:RuntimeE
 
 
 class Position(TypedDict, total=False):
-    """The location of an error, as the error classes expect it."""
+    """The location of an error, in the arguments of the error classes."""
 
     file: Path | None
     module: str | None
@@ -129,7 +129,7 @@ def conclude(case: RunFacts, output: TlcOutput, *, exhaustive: bool = True) -> R
         TlcError: The run failed; the subclass fits the cause.
     """
     if output.exit_code not in ANSWERED:
-        # Check the system's limits first, because a lack of memory or disk space may cause any other error.
+        # Check the limits of the system first, because a lack of memory or disk space may cause any other message.
         _raise_if_limited(output)
         _raise_if_out_of_memory(case, output)
         _raise_if_not_started(output)
@@ -143,7 +143,7 @@ def conclude(case: RunFacts, output: TlcOutput, *, exhaustive: bool = True) -> R
     for message in errors:
         if message.code == ASSUMPTION_FALSE:
             _raise_assumption_failed(case, message)
-        if message.code == NO_INITIAL_STATE:  # only a simulation stops at this message
+        if message.code == NO_INITIAL_STATE:  # only a simulation ends with this message
             raise no_initial_state(case)
     trace = trace_of(output.messages)
     for message in errors:

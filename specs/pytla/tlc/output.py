@@ -30,7 +30,7 @@ _COVERED = re.compile(r"<(\S+) line .*>: (\d+)(?::(\d+))?$")
 
 
 class TlcOutput:
-    """TLC's output so far: its messages, the lines outside them, and the numbers in both."""
+    """TLC's output so far: its messages, the lines outside of messages, and the counts in both."""
 
     def __init__(self, began: float) -> None:
         self.messages: list[TlcMessage] = []
@@ -71,7 +71,7 @@ class TlcOutput:
             self._cover(text)
             return False
         if code == COVERAGE_START:
-            self.coverage = {}  # each report counts from the start of the run
+            self.coverage = {}  # a report counts from the run's start, so it replaces earlier reports
             return False
         if code == SIMULATES:
             self._searching = "simulating"
@@ -122,7 +122,7 @@ def listen(output: TlcOutput, lines: Iterable[str], progress: Callable[[Progress
     """Process the lines of a run as they arrive.
 
     Args:
-        output: The output that collects them.
+        output: The output that collects the lines.
         lines: The lines.
         progress: A function that receives each progress report of TLC.
     """
