@@ -179,7 +179,7 @@ def constants_of(model: pytla.Model) -> dict[str, TlaValue]:
     for entry in configuration.entries:
         name, is_value, text = configuration.text[entry.start : entry.end].partition("=")
         if entry.section == "constants" and is_value:
-            with contextlib.suppress(ValueSyntaxError):  # TLC explains an invalid value
+            with contextlib.suppress(ValueSyntaxError):  # skip an invalid value, which TLC will report
                 constants[name.strip()] = parse_value(text)
     return {**constants, **model.constants}
 

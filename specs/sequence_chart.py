@@ -586,7 +586,7 @@ def _filled(template: str, keys: ChartKeys, value: TlaValue | None) -> str:
     whole = "" if value is None else short(value)
     try:
         return template.format(*map(short, keys), it=whole, **fields)
-    except (KeyError, IndexError):  # the template names a field that the message doesn't have
+    except (KeyError, IndexError):  # the message lacks a field of the template
         return whole
 
 

@@ -37,7 +37,7 @@ from .commands.upgrade import upgrade
 from .spec.app import specs
 from .terminal import COULD_NOT_RUN, messages, results
 
-INTERRUPTED = 130  # typer's exception for Ctrl-C
+INTERRUPTED = 130  # typer raises this exception at Ctrl-C
 
 app = typer.Typer(
     help="Test Spark streaming jobs and stream operators on random histories, with late, out-of-order and repeated "
@@ -92,7 +92,7 @@ def main() -> NoReturn:
         by = f" by {signals.received()}" if signals.received() not in ("", "SIGINT") else ""
         with contextlib.suppress(OSError):  # the terminal may be closed
             messages.print(f"interrupted{by}: the results so far are on disk", style="yellow")
-    except SystemExit as error:  # a library's exit, which is no verdict
+    except SystemExit as error:  # user code or a library has called exit(), which is no verdict
         _say_error(f"there is no verdict: code that was called ended the program with exit({error.code!r})")
     except Exception as error:
         _say_why(error)
@@ -111,7 +111,7 @@ def _say_why(error: Any) -> None:
     from .failures import explained
 
     if hasattr(error, "format_message"):
-        if message := error.format_message():  # without arguments, the help is already printed
+        if message := error.format_message():  # empty for a command without arguments, which has printed its help
             context = getattr(error, "ctx", None)
             hint = f" (see `{context.command_path} --help`)" if context is not None else ""
             _say_error(f"{message}{hint}")
@@ -145,7 +145,7 @@ def _leave(code: int) -> NoReturn:
         code = COULD_NOT_RUN
         _say_error(lost.message)
     sys.stderr.flush()
-    with contextlib.suppress(Exception):  # every call to a JVM that has ended fails
+    with contextlib.suppress(Exception):  # calls fail if the JVM has ended
         session = _running_session()
         if session is not None:
             with contextlib.suppress(Exception):

@@ -51,7 +51,7 @@ def reporting(folder: Path | None, content: Callable[[str], Content], *, as_json
         except BaseException as error:
             try:
                 _write(folder, content, _why(error), print_json)
-            except StreamproofError as second:  # the first error is the one to report
+            except StreamproofError as second:  # print this error, and raise the first
                 messages.out(f"error: {second.message}", style="red")
             raise
         _write(folder, content, "", print_json)

@@ -107,7 +107,7 @@ def print_divergences(divergences: Counter[str]) -> None:
 def logged_by(show: StepDisplay) -> Iterator[None]:
     """Show the steps of a check; without a terminal, print a line every ten seconds."""
     if show.bar is None:
-        messages.file = sys.stderr  # a script under test may replace stderr during the check
+        messages.file = sys.stderr  # the present stderr, because a script under test may replace it
         try:
             with telling(show):
                 yield
@@ -144,8 +144,8 @@ def steps(is_counted: bool = False) -> Iterator[StepDisplay]:
         console=messages,
         transient=True,
         expand=is_counted,
-        redirect_stdout=False,  # stdout gets only results
-        speed_estimate_period=600,  # steps take from 0.1 to 30 s
+        redirect_stdout=False,  # stdout is only for results
+        speed_estimate_period=600,  # a long period, because steps take from 0.1 to 30 s
     ) as bar:
         bar.add_task("starting", total=None)
         yield StepDisplay(bar)

@@ -104,14 +104,14 @@ class _Flow:
         self._graph = graph
         self.carried = [1] * len(graph.edges)
         balance = [0] * len(graph.order)
-        # An edge has unlimited forward capacity, and its flow beyond 1 as backward capacity.
+        # Flow may increase without limit along an edge, and decrease down to 1.
         self._arcs: list[list[tuple[int, int, bool]]] = [[] for _ in graph.order]
         for number, edge in enumerate(graph.edges):
             balance[edge.target] += 1
             balance[edge.source] -= 1
             self._arcs[edge.source].append((number, edge.target, True))
             self._arcs[edge.target].append((number, edge.source, False))
-        # Flow that reaches a state without successors is complete.
+        # A path may end only at a state without successors, so its surplus needn't move.
         self.spare = [max(0, balance[state]) if graph.leaving[state] else 0 for state in range(len(balance))]
         self.lacks = [max(0, -balance[state]) for state in range(len(balance))]
 

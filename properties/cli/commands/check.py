@@ -222,7 +222,8 @@ class _Gate:
 
         self.work = Work(self.count)
         for name in self.names:
-            self.store.saved(name, "spark", None)  # an unreadable counterexample is reported before any run
+            # read saved counterexamples first, so that an unreadable one is reported before any run
+            self.store.saved(name, "spark", None)
         try:
             with searched_seldom(), signals.interrupting(), steps(is_counted=True) as self.progress:
                 for turn in self.budget.rounds(self.work, self.found):

@@ -146,7 +146,8 @@ def _checking(
                 failed.append(Inconclusive(f"inconclusive: not checked: {error.message}"))
         if len(refused) == len(asked):
             raise refused[0]
-        failed.sort(key=lambda one: not isinstance(one, Inconclusive))  # a violation determines the overall verdict
+        # violations last, because the last error determines the verdict
+        failed.sort(key=lambda one: not isinstance(one, Inconclusive))
         outcomes.extend(failed[:-1])
         if failed:
             raise failed[-1]
@@ -188,7 +189,7 @@ def _script(path: str, query: InferredQuery, options: JobOptions, chosen: Sequen
     inputs = _overridden(query, options)
     given = {one.name: one for one in inputs_of(options)}
     reads: dict[str, Any] = {**given, **{one.name: one.input for one in inputs}, **query.tables}
-    source = query.source  # the given arguments, then placeholders for other required arguments
+    source = query.source  # with placeholders for required arguments that the user didn't give
     script = Script(path, reads, query=query.index, args=source.args, env=source.env, widgets=source.widgets)
     lines = [f"{_at(path, one)} reads {one.read}: {one.text}" for one in inputs if one.name in query.own]
     lines += [guess for one in inputs if one.name in query.own for guess in one.guesses]

@@ -70,7 +70,7 @@ def sinks(
         except OSError as error:
             raise BadInput(f"--json {json_file}: it can't be written: {error.strerror}") from None
 
-    save()  # the command refuses a file that it can't write before it plays anything
+    save()  # save first, so that an unwritable file is refused before any run
     try:
         with signals.interrupting(), steps() as progress:
             play(asked, found, progress, save)
@@ -96,7 +96,7 @@ def played_before(asked: Asked, json_file: Path) -> list[Cell]:
 
     if not json_file.parent.is_dir():
         raise BadInput(f"--json {json_file}: there is no folder {json_file.parent}")
-    if not json_file.is_file():  # the command only writes to a pipe or a device
+    if not json_file.is_file():  # there is nothing to read in a new file, a pipe or a device
         return []
     try:
         content = json.loads(json_file.read_text(encoding="utf-8"))

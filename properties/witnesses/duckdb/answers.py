@@ -44,7 +44,7 @@ def results_of(arrivals: Arrivals, answer: pa.Table) -> list[FinalResult]:
     sql, definition_of = arrivals.sql, arrivals.definition_of
     histories, keys = _keys(arrivals, answer)
     windows, timestamps = _windows(answer), listed(answer.column("timestamp"))
-    answer = answer.combine_chunks()  # reading a definition's rows from one chunk is faster
+    answer = answer.combine_chunks()  # one chunk, because reading rows from several chunks is slower
     rows_of: list[list[int]] = [[] for _ in arrivals.definitions]
     for row, history in enumerate(histories):
         rows_of[definition_of[history]].append(row)
@@ -120,7 +120,7 @@ def values_of(aggregate: str, column: Any, values: Sequence[Value]) -> list[Valu
                 f"{aggregate} can't compare the string {text!r} with the number {number!r}: use one type of value"
             )
         if number is None and text is None and not is_null:
-            number = 0  # the reference's sum of no numbers is 0
+            number = 0  # no number: the reference's sum of an empty list is 0
         found.append(text if number is None else number if count is None else number / count)
     return found
 

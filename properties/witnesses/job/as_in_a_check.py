@@ -48,7 +48,8 @@ def as_in_a_check(
 
     def for_each_batch(writer: DataStreamWriter, function: OfBatch) -> DataStreamWriter:
         def not_ending(rows: DataFrame, batch_id: int) -> None:
-            with without_exit(location(function)):  # Spark waits forever for a function that exits
+            # raise an error, because Spark waits forever for a function that exits
+            with without_exit(location(function)):
                 try:
                     connect.call(sent, rows, batch_id)
                 # these exceptions would end py4j's thread, and Spark would get no answer

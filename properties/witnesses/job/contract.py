@@ -51,7 +51,7 @@ def called(function: Callable[..., Any], inputs: Sequence[Any], static: Sequence
     try:
         inspect.signature(function).bind(*arguments)
     except ValueError:
-        pass  # a function written in C may have no signature
+        pass  # `inspect` finds no signature of some functions written in C
     except TypeError:
         given = [f"{len(inputs)} input{'s' * (len(inputs) != 1)}"] if inputs else []
         given += [f"{len(static)} static table{'s' * (len(static) != 1)}"] * bool(static)

@@ -48,7 +48,7 @@ def constants_in(roots: Iterable[Any], *, without: Any = None) -> list[Any]:
         else:
             try:
                 values, more = _within(root, own)
-            except Exception:  # an attribute of a user's object may raise anything
+            except Exception:  # skip the object: its attributes may raise any exception
                 continue
             waiting += more
         found.update({repr(value): value for one in values for value in _plain(one) if value not in _PLAIN})

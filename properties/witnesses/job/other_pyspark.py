@@ -133,7 +133,7 @@ class PySparkProcess:
                 stderr=log,
                 env=_environment(),
                 pass_fds=[theirs.fileno()],
-                start_new_session=True,  # only this process gets Ctrl-C
+                start_new_session=True,  # so that Ctrl-C interrupts only this process
             )
         with ours:
             self.connection = ours.makefile("rwb")
@@ -149,7 +149,7 @@ class PySparkProcess:
 
     def end(self, seconds: float) -> None:
         """End the process, and kill it if it hasn't ended within `seconds`."""
-        if not seconds:  # `close` would wait for another thread's read
+        if not seconds:  # kill first, because `close` would wait for another thread's read
             self._kill()
         with contextlib.suppress(OSError):
             self.connection.close()
@@ -197,7 +197,8 @@ class PySparkProcess:
                 self.connection.flush()
                 answered, raised = loaded(pickle.load(self.connection))
         except (EOFError, OSError, ValueError, pickle.UnpicklingError) as broken:
-            if isinstance(broken, ValueError) and not self.connection.closed:  # another thread's `end` closes it
+            # another thread's `end` may have closed the connection
+            if isinstance(broken, ValueError) and not self.connection.closed:
                 raise
             lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
             said = visible(lines[-1]) if lines else f"it ended with {self.process.poll()}"
@@ -266,9 +267,9 @@ class _Pickler(pickle.Pickler):
             return _table_of, (sink.getvalue().to_pybytes(),)
         if isinstance(value, pa.Schema):
             return _schema_of, (value.serialize().to_pybytes(),)
-        if isinstance(value, PurePath):  # Python 3.13 moved the classes of paths
+        if isinstance(value, PurePath):  # not by pickle: Python 3.13 moved the classes of paths
             return _path_of, (str(value),)
-        if isinstance(value, Findings):  # `last` refers to objects of the session
+        if isinstance(value, Findings):  # without `last`, which refers to objects of the session
             return Findings, tuple(getattr(value, one.name) for one in fields(value) if one.name != "last")
         if isinstance(value, (FunctionType, type)) and _is_of_user(str(value.__module__)):
             if value.__module__ == "__main__":

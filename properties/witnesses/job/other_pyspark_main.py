@@ -26,7 +26,7 @@ from ...system.visible import first_line
 from .other_pyspark import dumped, loaded
 from .scripts.script import Script
 
-_LEAVE = os._exit  # `without_exit` replaces `os._exit` for a while
+_LEAVE = os._exit  # the original, because `without_exit` temporarily replaces `os._exit`
 
 
 def main(descriptor: int) -> None:
@@ -110,7 +110,7 @@ def _import_file(name: str, path: Path) -> None:
     added, package = {name: module}, name
     while package := package.rpartition(".")[0]:
         if package not in sys.modules:
-            added[package] = ModuleType(package)  # pickle imports the parent package first
+            added[package] = ModuleType(package)  # a stand-in, because pickle imports parent packages first
     sys.modules.update(added)
     try:
         spec.loader.exec_module(module)

@@ -59,7 +59,7 @@ def _function(function: Callable[..., Any]) -> Callable[..., Any]:
             return
         before = state._timeout_timestamp
         for row in _rows(frames):
-            state._timeout_timestamp = before  # a timeout is valid only until the next call
+            state._timeout_timestamp = before  # keep only the last call's timeout, as Spark does
             yield from function(key, iter([row]), state)
 
     return of_row

@@ -219,7 +219,7 @@ def running(clients: Clients, settings: Settings) -> Iterator[Application]:
             application.start()
             yield application
         finally:
-            with contextlib.suppress(Exception):  # an error of stop() would hide the original error
+            with contextlib.suppress(Exception):  # ignore errors of stop(), because they would hide the original error
                 application.stop()
                 if not clients.cluster.is_own:
                     clients.delete(clients.topics(f"{application.name}-"), application.name)

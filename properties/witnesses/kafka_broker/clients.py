@@ -154,7 +154,8 @@ class Clients:
         with explaining(self.cluster):
             self.admin.createTopics(self._list(topics)).all().get()
             for name in names:
-                self._producer.partitionsFor(name)  # loads the topic's metadata, for which each record would wait
+                # load the topic's metadata now, because the first records would wait for it
+                self._producer.partitionsFor(name)
 
     def topics(self, prefix: str) -> list[str]:
         """Return the names of the topics that begin with a prefix."""
@@ -329,5 +330,5 @@ def clients_of(cluster: Cluster | None, progress: Callable[[str], None]) -> Iter
         try:
             yield clients
         finally:
-            with suppress(Exception):  # an error here would hide the original error
+            with suppress(Exception):  # ignore errors, because they would hide the original error
                 clients.close()

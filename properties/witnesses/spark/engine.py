@@ -126,7 +126,8 @@ class PreparedQuery(ABC):
         self.folders: dict[str, Path] = {}
         self.schemas: dict[str, StructType] = {}
         for number, (name, table) in enumerate(batches[0].items()):
-            self.folders[name] = folder / f"input {number}"  # Spark skips or splits some of the names
+            # not the input's name, because Spark skips or splits some names
+            self.folders[name] = folder / f"input {number}"
             self.folders[name].mkdir(exist_ok=True)
             self.schemas[name] = self.schema_of(table.schema, folder / f"schema {number}.parquet")
 
@@ -227,12 +228,12 @@ def wait(query: StreamingQuery, seconds: float, callbacks: Callbacks) -> None:
         nonlocal where
         where = "".join(map(line_of_user, callbacks.frames))
         late.set()
-        callbacks.close()  # a function that doesn't return would prevent the stop
+        callbacks.close()  # first, because a running function would block the stop
         with contextlib.suppress(Exception):
             query.stop()
 
     watch = threading.Timer(seconds, stop)
-    watch.daemon = True  # an interrupt before its cancellation must not end the process
+    watch.daemon = True  # the thread must not delay the end of an interrupted process
     watch.start()
     try:
         query.awaitTermination() if ends_itself else query.processAllAvailable()

@@ -154,7 +154,7 @@ def _cause(text: str) -> str:
     reasons = [
         (kind, said) for kind, said in raised if kind not in ("PythonException", "SparkException", "Py4JJavaError")
     ]
-    if not reasons:  # the JVM's own exception: its innermost cause is the reason
+    if not reasons:  # an exception of the JVM, whose innermost cause is the reason
         reasons = re.findall(r"^Caused by: (?:[\w$]+\.)*(\w+): (.+)$", text, re.MULTILINE)
     if reasons:
         kind, said = reasons[-1]

@@ -170,7 +170,7 @@ def check_names(model: Model, configuration: Configuration, modules: Modules) ->
         ConfigurationFailed: A constant doesn't exist; the message names the most similar constant.
     """
     if not modules.complete:
-        return  # TLC reports a missing module
+        return  # a module is missing, which TLC will report
     constants = sorted(modules.constants)
     for name in model.constants:
         if name not in modules.constants:

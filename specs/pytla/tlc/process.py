@@ -177,7 +177,7 @@ def started(
     """
     command = [
         find_java(tools),
-        "-XX:+UseParallelGC",  # TLC requests a throughput collector
+        "-XX:+UseParallelGC",  # TLC warns about other garbage collectors
         "-XX:+ExitOnOutOfMemoryError",
         "-Dfile.encoding=UTF-8",
         f"-Djava.io.tmpdir={folder / 'tmp'}",  # TLC unpacks its modules into the directory java.io.tmpdir

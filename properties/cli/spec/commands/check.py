@@ -173,7 +173,7 @@ def _check_all(
 
     def work() -> None:
         while waiting:
-            with suppress(IndexError):  # another thread has taken the last model
+            with suppress(IndexError):  # another thread may take the last model first
                 one, answer = waiting.popleft()
                 try:
                     answer.set_result(_check(one, tools, workers, timeout, progress))

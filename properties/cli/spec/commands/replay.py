@@ -102,7 +102,7 @@ def replay_model(
         _print_disagreement(first, trace, one.model.module)
         try:
             said = f"saved as {_save_disagreement(trace, constants, one, folder, on)}"
-        except BadInput as error:  # the command prints the results so far, and counts them
+        except BadInput as error:  # continue, so that the command prints all results
             said = f"not saved as a history: {error}"
         messages.out(said)
     raise typer.Exit(EXITS[verdict])
@@ -155,7 +155,7 @@ def _traces(
         return lambda: iter([found.trace] if found.trace else []), f"the counterexample: it {found.verdict}"
     with asking_tlc(chosen.name):
         graph = graph_of(chosen, timeout, memory, progress)
-        graph.count_behaviours()  # report a cyclic graph before any replay
+        graph.count_behaviours()  # raises for a cyclic graph, before any replay
         if asked.cover is Cover.ALL:
             return graph.behaviours, "all"
         if asked.cover is Cover.RANDOM:

@@ -65,7 +65,7 @@ class Memory:
                 self._seen[id(value)] = value
                 try:
                     put_back, more = _within(value)
-                except Exception:  # an attribute of a user's object may raise anything
+                except Exception:  # skip the object: its attributes may raise any exception
                     continue
                 self._kept += put_back if keeps else ()
                 waiting += more
@@ -74,12 +74,12 @@ class Memory:
         """Restore all values, roll back transactions, and unload the modules that the jobs imported."""
         changed = False
         for put in self._kept:
-            with contextlib.suppress(Exception):  # a connection may be closed, and a collection may refuse a member
+            with contextlib.suppress(Exception):  # such as a closed connection, or a collection that refuses a member
                 changed |= put()
         for name in users_modules({*sys.modules} - self.modules):
             del sys.modules[name]
             changed = True
-        if changed:  # unreferenced connections in cycles still hold their locks
+        if changed:  # collect unreferenced connections, which still hold their locks
             gc.collect()
 
 
@@ -117,7 +117,7 @@ def _within(value: Any) -> tuple[list[PutBack], list[Any]]:
         if hasattr(value, "__dict__"):
             own, more_own = _within(value.__dict__)
             put, more = [*put, *own], [*more, *more_own]
-    elif not isinstance(value, _CODE):  # a library's object may call the user's functions
+    elif not isinstance(value, _CODE):  # a library's object may refer to functions of the user
         functions = (FunctionType, MethodType, functools.partial)
         more += [one for one in getattr(value, "__dict__", {}).values() if isinstance(one, functions)]
     if callable(getattr(type(value), "rollback", None)):
@@ -132,7 +132,7 @@ def _of_function(function: Any) -> tuple[list[PutBack], list[Any]]:
         more += _contents(cell)
         put.append(functools.partial(_cell_put_back, cell, _contents(cell)))
     if not is_users_file(function.__code__.co_filename):
-        return [], more  # the closure of a library's decorator may contain the user's function
+        return [], more  # only the closure of a library's decorator matters: it may contain the user's function
     more += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values(), function.__dict__]
     put_globals, more_globals = _of_code(function.__code__, function.__globals__, more)
     return [*put, *put_globals], [*more, *more_globals]
@@ -142,7 +142,7 @@ def _of_code(code: CodeType, own: dict[str, Any], enclosed: Sequence[Any] = ()) 
     """Return the restoring functions and the objects, for the globals and modules that code names."""
     names = sorted({*names_of(code)})
     spaces = [own]
-    modules = [sys.modules.get(name) for name in names]  # the modules that the code itself imports
+    modules = [sys.modules.get(name) for name in names]  # modules that the code may import
     for module in [*modules, *enclosed, *(own.get(name) for name in names)]:
         spaces += _spaces_of(module, names)
     bindings = [(space, name) for space in {id(space): space for space in spaces}.values() for name in names]

@@ -68,7 +68,7 @@ class Death:
             sys.settrace(before)
             sys.setprofile(profile)
             sys.unraisablehook = hook
-        if self.place:  # the function may catch every exception
+        if self.place:  # test the death itself, because the function may catch every exception
             # SQLite connections in reference cycles would keep their database locked; a dead process closes its
             # connections.
             gc.collect()
@@ -199,7 +199,7 @@ def dying_writer(writer: Any, batch_id: int, rows: int) -> Any:
     given = {name: getattr(writer, name, None) for name in ("open", "close")}
     message = PlannedCrash.__name__
 
-    class DyingWriter:  # nested, so that Spark sends the class to the workers by value
+    class DyingWriter:  # a nested class, because Spark sends nested classes to the workers by value
         def open(self, partition_id: int, epoch_id: int) -> bool:
             self.dies, self.done, self.dead = epoch_id == batch_id, 0, False
             return bool(given["open"](partition_id, epoch_id)) if given["open"] else True

@@ -136,7 +136,7 @@ def _after_a_row(function: Callable[[Iterable[Any]], Any]) -> Callable[[Iterable
     """
     message = PlannedCrash.__name__
 
-    # nested, so that Spark sends the function to the workers by value
+    # a nested function, because Spark sends nested functions to the workers by value
     def until_second(rows: Iterable[Any]) -> Iterator[Any]:
         for number, row in enumerate(rows):
             if number:

@@ -184,16 +184,17 @@ class Exploring(Lift):
     def _exists(self, table: str) -> bool:
         from pyspark.errors import PySparkException
 
-        catalog: Any = self.spark._jsparkSession.catalog()  # the run replaces the methods of PySpark's own catalog
+        # the JVM's catalog, because the run replaces the methods of PySpark's
+        catalog: Any = self.spark._jsparkSession.catalog()
         try:
             return bool(catalog.tableExists(table))
-        except PySparkException:  # the table's catalog is missing here
+        except PySparkException:  # this session lacks the table's catalog
             return False
 
     def by_itself(self, read: Read, frame: DataFrame, writer: str) -> DataFrame:
         """Return a new input's rows for a read of another query's output, because each query is checked alone."""
         assert isinstance(self.inputs, Open)
-        if read.name in self.inputs.columns:  # an input already has this name
+        if read.name in self.inputs.columns:  # the user describes an input of this name
             return super().by_itself(read, frame, writer)
         self.note(f"{read}, which the script's {writer} writes, becomes an input: the check runs each query alone")
         (opened,) = self.inputs.opened(read, frame.schema).values()
@@ -253,7 +254,7 @@ def columns_of(read: Read, spark: SparkSession) -> StructType | None:
     try:
         if form in FILES and path is not None:
             found: StructType = spark.read.format(form).options(**read.options).load(path).schema
-        elif form and form not in FILES:  # an installed source, or a source that the script declares
+        elif form and form not in FILES:  # an installed source, or a source declared by the script, knows its columns
             found = spark.readStream.format(form).options(**read.options).load(path).schema
         else:
             return None

@@ -80,7 +80,7 @@ def inferred_queries(
     found = explored(source, spark, given, tables)
     if found.unfinished is not None and not only_some:
         raise found.unfinished
-    if found.seconds > MOST_SECONDS:  # the first run of a session also loads Spark's classes
+    if found.seconds > MOST_SECONDS:  # measure again, because a session's first run also loads Spark's classes
         found = explored(found.source, spark, given, tables)
     if found.seconds > MOST_SECONDS:
         raise BadInput(

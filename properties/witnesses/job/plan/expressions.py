@@ -27,7 +27,7 @@ _CAPS = {"Least": "LessThan", "Greatest": "GreaterThan"}
 def read_expression(expression: Any) -> JsonExpression:
     """Return an expression's nodes, parents first, each with the name of its class."""
     nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
-    # A subquery's reference to an outer column counts as the column.
+    # Read a subquery's reference to an outer column as the column itself.
     each = (column for node in nodes for column in (node["e"] if node["class"].endswith(".OuterReference") else [node]))
     return [{**node, "class": node["class"].rpartition(".")[2]} for node in each]
 
@@ -120,7 +120,7 @@ class TermReader:
             return Term("Field", children, name if isinstance(name, str) else None)
         if kind == "Cast" and not isinstance(node["dataType"], str):
             return Term("CastOfNested", children)
-        named = node.get("dataType")  # a nested type is an object
+        named = node.get("dataType")  # a text for a simple type, an object for a nested type
         return Term(kind, children, named if isinstance(named, str) else None, zone if isinstance(zone, str) else None)
 
     def _column(self, number: int, depth: int) -> Term:

@@ -242,7 +242,7 @@ def _durations_us(expression: JsonExpression) -> Iterator[int]:
             continue
         kind, value = node["dataType"], node["value"]
         if kind in _INTEGERS:
-            # Event times are whole milliseconds; other numbers, such as 1, belong to a window's arithmetic.
+            # Durations are whole milliseconds; other numbers, such as 1, belong to Spark's computation of windows.
             if in_microseconds and int(value) % 1_000 == 0:
                 yield abs(int(value))
         elif kind in ("string", "interval"):

@@ -56,7 +56,7 @@ class JobDeaths(Deaths):
     def died(self, crash: Crash, rows: DataFrame, batch_id: int) -> None:
         """Record a crash, and whether its micro-batch has rows."""
         super().died(crash if crash in self.planned else crash._replace(step=0), rows, batch_id)
-        if batch_id not in self.asked:  # isEmpty takes as long as the micro-batch, and its result never changes
+        if batch_id not in self.asked:  # once per micro-batch, because isEmpty may run the whole micro-batch
             self.asked.add(batch_id)
             self.with_rows |= set() if rows.isEmpty() else {batch_id}
         self.happened.append((crash, batch_id in self.with_rows))

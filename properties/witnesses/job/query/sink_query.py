@@ -110,7 +110,7 @@ class SinkQuery(JobQuery):
                 self.drained()
             for crash in [crash for crash in crashes if crash.moment == BETWEEN]:
                 if not self.repeat(crash, number):
-                    return  # the next start would find no checkpoint
+                    return  # don't restart: the checkpoint has no commit
 
     def repeat(self, crash: Crash, number: int) -> bool:
         """Remove the last commit, so that the next start repeats the micro-batch; return whether there was a commit."""

@@ -34,7 +34,7 @@ class UpgradeRun:
 
     def __init__(self, query: JobQuery, earlier: Earlier) -> None:
         self.query, self.earlier = query, earlier
-        query.follows_clock = False  # the two versions' watermarks may have different delays
+        query.follows_clock = False  # don't compare with the clock: the two versions' delays may differ
 
     def run_all(self) -> None:
         """Run the earlier version until the stop, and then the job on the same checkpoint.

@@ -117,7 +117,7 @@ class Absent:
             return arguments[0] if len(arguments) == 1 and callable(arguments[0]) else self  # a decorator
         if self._skip is not None and not self._name.endswith(".toDF"):
             self._skip(self._name.removeprefix("delta.tables."))
-            return Absent(self._name, _nothing)  # further calls in the same line do nothing, either
+            return Absent(self._name, _nothing)  # chained calls on the result do nothing, either
         raise ModuleNotFoundError(f"No module named {package!r}, and the script calls {self._name}", name=package)
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -189,7 +189,7 @@ class AbsentModule(ModuleType):
         package, full = self.__name__.partition(".")[0], f"{self.__name__}.{name}"
         if name == "__all__" and self.__name__ in NAMES:
             return [*NAMES[self.__name__]]
-        if name == "__all__" and package not in KNOWN:  # `from … import *` could import any name
+        if name == "__all__" and package not in KNOWN:  # the names of `from … import *` are unknown
             raise ModuleNotFoundError(f"No module named {package!r}", name=package)
         if name.startswith("__"):
             raise AttributeError(name)

@@ -76,7 +76,8 @@ def answers(lift: Lift) -> Iterator[tuple[Any, Methods]]:
     yield builtins, {"input": _asking(lift)}
     yield StreamingContext, {"__init__": _of_dstreams(lift)}
     yield from avro_as_json(lift)
-    if "pyspark.ml.util" in sys.modules or lift.source.mentions("pyspark.ml"):  # its import takes half a second
+    # only if the script has imported it, because the import takes half a second
+    if "pyspark.ml.util" in sys.modules or lift.source.mentions("pyspark.ml"):
         yield from _models(lift)
 
 
@@ -145,7 +146,7 @@ def _reader(lift: Lift, owner: Any, answer: Callable[[Read], DataFrame | None]) 
         def load(reader: Any, target: Any = None, *arguments: Any, **named: Any) -> Any:
             given = [target] * (target is not None)
             caller = sys._getframe(1).f_globals.get("__name__", "")
-            if caller.startswith(_OWN) and caller != __name__:  # the check's own read
+            if caller.startswith(_OWN) and caller != __name__:  # a read by streamproof's own code isn't the script's
                 return original(reader, *given, *arguments, **named)
             read = read_of(reader)
             read.line, read.where = lift.line, lift.source.where
@@ -363,7 +364,7 @@ def _catalog(lift: Lift, owner: Any) -> Methods:
         name = tableName if dbName is None else f"{dbName}.{tableName}"
         if any(frames.has(Read(target=name)) for frames in (lift.tables, lift.inputs)):
             return True
-        with contextlib.suppress(PySparkException):  # the script's catalog is missing here
+        with contextlib.suppress(PySparkException):  # this session may lack the script's catalog
             return bool(original(catalog, name))
         return False
 

@@ -22,7 +22,7 @@ _BEHIND_HEADER = re.compile(r"substr(?:ing)?\(\s*(`?[\w.]+`?)\s*,\s*6\s*(?:,.*)?
 
 def avro_as_json(lift: Lift) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Yield the module of Avro's functions with functions for JSON, if Spark lacks Avro's package."""
-    jvm: Any = getattr(lift.spark, "_jvm", None)  # Spark Connect has no such attribute
+    jvm: Any = getattr(lift.spark, "_jvm", None)  # Spark Connect has no attribute `_jvm`
     if not jvm or jvm.org.apache.spark.util.Utils.classIsLoadable(_CLASS):
         return
     own = avro_functions.from_avro
@@ -32,7 +32,7 @@ def avro_as_json(lift: Lift) -> Iterator[tuple[Any, dict[str, Any]]]:
         parsed = getattr(jvm.org.apache.avro, "Schema$Parser")().parse(schema)
         converted = jvm.org.apache.spark.sql.avro.SchemaConverters.toSqlType(parsed)
         kind = _parse_datatype_json_string(converted.dataType().json())
-        if not isinstance(kind, StructType):  # the check draws no such payload
+        if not isinstance(kind, StructType):  # the check draws only structs as Avro payloads
             return own(data, jsonFormatSchema, dict(options or {}))
         lift.note("from_avro(…) reads JSON, for Spark has no Avro here")
         given: Any = F.col(data) if isinstance(data, str) else data

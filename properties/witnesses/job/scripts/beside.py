@@ -168,7 +168,8 @@ def files(
         return own_stat(path, *arguments, **named)
 
     def no_log(handler: logging.FileHandler) -> Any:
-        return own_open(os.devnull, "w", encoding="utf-8")  # the folder may exist in production only
+        # discard logs, because their folder may exist only in production
+        return own_open(os.devnull, "w", encoding="utf-8")
 
     with (
         mock.patch.object(logging.FileHandler, "_open", no_log),

@@ -62,7 +62,7 @@ def run(lift: Lift) -> None:
     if lift.error is not None:
         raise lift.error
     unread = [*lift.inputs.unread(), *lift.tables.unread()]
-    # a script that raised might read the other inputs after the failed line
+    # after an error, unread inputs are no mistake: the script may read them after the failed line
     if unread and lift.writes and lift.raised is None:
         reads = [str(read) for reads in (lift.inputs, lift.tables) for each in reads.taken.values() for read in each]
         raise BadInput(
@@ -155,7 +155,7 @@ def _exec(lift: Lift) -> None:
     spark = lift.spark
     named = {"spark": spark, "display": partial(display, lift), "dbutils": utilities, "sql": spark.sql}
     named |= {"table": spark.table, "displayHTML": lambda *_: None, "getArgument": utilities.widgets.get}
-    if isinstance(spark, SparkSession):  # Spark Connect has no context
+    if isinstance(spark, SparkSession):  # Spark Connect has no SparkContext
         named["sc"] = spark.sparkContext
     named |= {"__file__": str(path), "__package__": package_of(path, lift.text), RUN: run_other}
     vars(module).update({"get_ipython": lambda: Notebook(lift, run_other), **named, **lift.source.names})

@@ -161,7 +161,8 @@ def client_of(spark: SparkSession) -> SparkSession:
             context.conf().setIfMissing(name, value)
         service.start(context)
         port = service.localPort()
-    token = context.conf().get(_TOKEN, "")  # if PySpark started the server, the token is in the environment
+    # empty if PySpark started the server: then the client finds the token in the environment
+    token = context.conf().get(_TOKEN, "")
     client: Any = Client.builder.remote(f"sc://localhost:{port}/{f';token={token}' * bool(token)}").getOrCreate()
     return client  # type: ignore[no-any-return]
 
@@ -316,7 +317,7 @@ def as_sent(function: Any) -> Any:
         return function
     from pyspark import cloudpickle
 
-    try:  # during the call of the function that starts the query
+    try:  # copy now, as Connect copies the function when the query starts
         return cloudpickle.loads(cloudpickle.dumps(function))
     except Exception as error:
         raise BadInput(

@@ -111,7 +111,7 @@ def _started(conf: Any, log: BinaryIO, connection: Path, options: Sequence[str])
         stderr=log,
         env=environment,
         preexec_fn=ending_with_parent(),
-        start_new_session=True,  # this process handles Ctrl-C
+        start_new_session=True,  # so that Ctrl-C interrupts only this process
     )
     return _process
 
@@ -141,7 +141,7 @@ def ending_with_parent() -> Callable[[], None] | None:
 
     def ask() -> None:
         library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # the parent has already ended
+        if os.getppid() != parent:  # the parent ended before the request
             os._exit(1)
 
     return ask
