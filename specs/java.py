@@ -117,7 +117,7 @@ def low_limits() -> str | None:
 
 
 def probe(java: Path) -> tuple[int, Path] | None:
-    """Run a `java` and return its feature release and its home, or None when it doesn't start or isn't a Java."""
+    """Run a `java` command, and return its feature release and home, or None if it doesn't start or isn't Java."""
     try:
         done = subprocess.run(
             [java, "-XshowSettings:properties", "-version"],
@@ -159,7 +159,9 @@ def make_shim(java: Path) -> Path:
 
 
 def _candidates() -> Iterator[tuple[JavaSource, Path | str]]:
-    """Yield each place to look for Java with its `java`, or with the reason why the place has no `java`."""
+    """Yield each source of Java (`JAVA_HOME`, PATH, the wheel) with its `java`, or with the reason why it has no
+    `java`.
+    """
     home = os.environ.get("JAVA_HOME")
     yield "JAVA_HOME", Path(home) / "bin" / "java" if home else "JAVA_HOME isn't set"
     on_path = shutil.which("java")

@@ -1,8 +1,8 @@
 """The races of the foreign-key join as schedules, for any code that delivers messages one by one.
 
 The notation of schedules is defined in findings.md: `R r1=x`: the right row r1 becomes x; the left row l becomes a with
-the foreign key r1; `l=∅` deletes it, `l=a|null` has no foreign key; `>r1` delivers the oldest subscription that waits
-for r1, `<r1/l` the oldest response from r1 to l.
+the foreign key r1; `l=∅` deletes row l, `l=a|null` sets row l without a foreign key; `>r1` delivers the oldest
+subscription that waits for r1, `<r1/l` delivers the oldest response from r1 to l.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def chosen(names: list[str], join: str = "inner") -> list[Race]:
 
 
 def options_of(join: str) -> Mapping[str, Any]:
-    """Return the options of the join that plays the races."""
+    """Return the options of the join that runs the races."""
     keeps = {"null_foreign_key": "keep"} if join == "left" else {}
     return {"foreign_key": "foreign_key", "join": join, **keeps, "delivery": "manual"}
 

@@ -475,7 +475,7 @@ def _int(value: TlaValue) -> int:
 
 
 def record_trace(history: History, protocol: type[Protocol] = Protocol, named: str | None = None) -> JoinTrace:
-    """Play a history with manual delivery on the protocol, and return its trace.
+    """Run a history with manual delivery on the protocol, and return the trace of this run.
 
     Args:
         history: The history of a foreign-key join.

@@ -52,8 +52,8 @@ class StepDisplay:
     """Shows steps on stderr: on a terminal in a fixed place, otherwise with a line for each step.
 
     Attributes:
-        bar: The table on a terminal, with a row for the total, whose description is the step, and rows for parts that
-            are counted.
+        bar: The table on a terminal: a row for the total, described by the current step, and a row for each separately
+            counted part.
         parts: The row of each part, by the part's name.
     """
 

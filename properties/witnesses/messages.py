@@ -42,7 +42,7 @@ class Staged:
 
 
 def staged_by_protocol(history: History) -> Staged:
-    """Play a history on the reference's protocol; return its outcome, and the waiting messages after each arrival."""
+    """Run a history on the reference's protocol; return its outcome, and the waiting messages after each arrival."""
     after: list[Waiting] = []
 
     class Watched(Protocol):

@@ -1,4 +1,6 @@
-"""The witness that plays an operator's messages, in the delivery order of a history."""
+"""The witness on the message-passing model of an operator, which delivers messages in the order of a history's
+deliveries.
+"""
 
 from __future__ import annotations
 

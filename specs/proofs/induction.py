@@ -1,4 +1,6 @@
-"""Proofs by induction: an invariant holds initially, each action preserves it, and it implies the properties."""
+"""Proofs by induction: an invariant holds initially, each action preserves the invariant, and the invariant implies the
+properties.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ class Induction:
         step: The name of the next-state relation.
 
     Raises:
-        Unsupported: The module contains unsupported TLA+; the message contains the place.
+        Unsupported: The module contains unsupported TLA+; the message contains the file and line.
     """
 
     def __init__(

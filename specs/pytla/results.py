@@ -49,8 +49,8 @@ class Step(NamedTuple):
 class Trace:
     """A behaviour: a list of states that begins with an initial state.
 
-    A behaviour ends with its last step, or continues for ever. If it returns to an earlier step by `loop_action`,
-    `loop` is the number of this step. If `stutters` is true, the behaviour stays in its last state.
+    A behaviour ends with its last step, or continues for ever. If the behaviour returns to an earlier step by
+    `loop_action`, `loop` is the number of this step. If `stutters` is true, the behaviour stays in its last state.
     """
 
     steps: tuple[Step, ...]

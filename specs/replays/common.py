@@ -101,7 +101,7 @@ class ModuleReplay(ABC):
         """Return a new reference, with the mutant that the constants name, if any."""
 
     def expected(self, step: Step) -> Mapping[str, Any]:
-        """Return the model's state after a step, part by part, with the names of messages.
+        """Return the model's state after a step, by the names of its parts, such as a table or a queue.
 
         Raises:
             BadInput: The state isn't a state of the module.

@@ -1,8 +1,8 @@
 """Replay behaviours of `ForeignKeyJoin.tla` as histories with manual delivery, on the reference's protocol.
 
-TLC doesn't report parameters, so a step's action is derived from the states before and after it. A left row is the
-value `{"version": …, "foreign_key": …}`, a right row `{"version": …, "key": …}`. The model's hash of a row is the row
-itself; the reference's digests are converted back to rows for the comparison.
+TLC doesn't report the parameters of actions, so the replay derives each step's action from the states before and after
+the step. A left row is the value `{"version": …, "foreign_key": …}`, a right row `{"version": …, "key": …}`. The
+model's hash of a row is the row itself; the reference's digests are converted back to rows for the comparison.
 """
 
 from __future__ import annotations
@@ -469,7 +469,7 @@ class Contrast(NamedTuple):
 
 
 def contrast(trace: Trace, constants: ModelConstants) -> Contrast:
-    """Play a behaviour on the code with the model's mutant or protocol, and the same history on the right code.
+    """Run a behaviour on the code with the model's mutant or protocol, and the same history on the right code.
 
     Raises:
         BadInput: The behaviour is unreadable.

@@ -2,9 +2,9 @@
 
 The reference sends no messages, because a change takes effect at once. So the replay replaces each delivery by a clock
 advance. Whenever no row waits for its delivery in the model, the replay compares the reference's output with the
-model's result. The reference doesn't include the table by left key, which a user adds. TLC doesn't report parameters,
-so a step's action is derived from the states before and after it. A left row is the value `{"version": …,
-"foreign_key": …}`, a right row `{"version": …, "key": …}`.
+model's result. The reference doesn't include the table by left key, which a user adds. TLC doesn't report the
+parameters of actions, so the replay derives each step's action from the states before and after the step. A left row is
+the value `{"version": …, "foreign_key": …}`, a right row `{"version": …, "key": …}`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Replay behaviours of `SessionWindows.tla` as histories, on the reference.
 
-TLC doesn't report parameters, so a step's action is derived from the states before and after it. Every record has the
-value 1, and the aggregate counts. The model's store may delete expired sessions at any time, which no history line
-expresses. A clock advance without effect represents such a deletion. The replay compares stores only within the
-retention. The folded changelog is compared with both the reference's behaviour and its meaning.
+TLC doesn't report the parameters of actions, so the replay derives each step's action from the states before and after
+the step. Every record has the value 1, and the aggregate counts. The model's store may delete expired sessions at any
+time, which no history line expresses. A clock advance without effect represents such a deletion. The replay compares
+stores only within the retention. The folded changelog is compared with both the reference's behaviour and its meaning.
 """
 
 from __future__ import annotations

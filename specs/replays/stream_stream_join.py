@@ -1,7 +1,8 @@
 """Replay behaviours of `StreamStreamJoin.tla` as histories, on the reference.
 
-TLC doesn't report parameters, so a step's action is derived from the arrivals. The value of a record is its index among
-the arrivals, from 1, as in the model. The replay compares the output as a list, with its order and timestamps.
+TLC doesn't report the parameters of actions, so the replay derives each step's action from the arrivals. The value of a
+record is its index among the arrivals, from 1, as in the model. The replay compares the output as a list, with its
+order and timestamps.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Replay behaviours of `TableTableJoin.tla` as histories, on the reference.
 
-TLC doesn't report parameters, so a step's action is derived from the states before and after it. In the model, a change
-first waits in a queue outside the join. A clock advance without effect represents the step that adds a change to its
-queue. In the replay, the change arrives when it leaves the queue. The change's timestamp is its number among all
-arrived changes (ms).
+TLC doesn't report the parameters of actions, so the replay derives each step's action from the states before and after
+the step. In the model, a change first waits in a queue outside the join. A clock advance without effect represents the
+step that adds a change to its queue. In the replay, the change arrives when it leaves the queue. The change's timestamp
+is its number among all arrived changes (ms).
 """
 
 from __future__ import annotations

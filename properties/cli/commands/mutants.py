@@ -73,7 +73,9 @@ def mutants(
 
 
 def _print_kills_alone(kills: Sequence[Kill], seed: int) -> None:
-    """Print each law's kills, shared and alone, and the mutants that are killed too rarely, or not at all."""
+    """Print how many mutants each law kills, and kills alone, and list the mutants that survived or were killed too
+    rarely.
+    """
     from ...report.kills import laws_not_asked, rare, shrunk_sentence, survivors, worth_of_laws
 
     table = titled_table("laws by mutants", "law", "kills", "alone", "which, or why it stays")

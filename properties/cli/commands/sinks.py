@@ -90,7 +90,7 @@ def played_before(asked: Asked, json_file: Path) -> list[Cell]:
     """Return the cells that an earlier command has written to a file; no cells if the file doesn't exist.
 
     Raises:
-        BadInput: The file doesn't contain cells, or its cells were played with other options.
+        BadInput: The file doesn't contain cells, or an earlier command created its cells with other options.
     """
     from ...checking.sinks.table import Cell
 

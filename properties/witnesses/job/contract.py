@@ -133,7 +133,8 @@ def frame_of(job: Any, returned: Any, *, streaming: bool) -> Any:
 
 
 def query_of(job: Any, returned: Any, folder: Path) -> Any:
-    """Return the query that a sink's function started. Its checkpoint must be temporary, or in the sink's folder.
+    """Return the query that a sink's function started. The query's checkpoint must be temporary, or in the sink's
+    folder.
 
     Raises:
         BadInput: The function returned no query, or a query with its checkpoint in another folder.

@@ -259,7 +259,9 @@ class _Pickler(pickle.Pickler):
         self.modules = modules
 
     def reducer_override(self, value: Any) -> Any:
-        """Reduce a value so that other versions of its package can read it, or leave the value to pickle."""
+        """Reduce a value for pickle so that other versions of the value's package can read it, or leave the value to
+        pickle.
+        """
         if isinstance(value, pa.Table):
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, value.schema) as writer:

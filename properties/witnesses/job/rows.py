@@ -66,7 +66,7 @@ def _values(column: pa.ChunkedArray, what: str) -> list[Any]:
 
 
 def window_among(columns: Collection[str], structs: Sequence[str]) -> str | None:
-    """Return the window column in whose place a result has the columns `start` and `end` (None: no such column).
+    """Return the window column that a result shows as the columns `start` and `end` (None: no such column).
 
     The window is the result's only window, or has Spark's default name, because the fields of two windows would clash.
 

@@ -53,7 +53,7 @@ class KafkaDialect:
 class Builder:
     """Builds a topology from the JVM's classes and functions.
 
-    Each method builds a part of topologies.
+    Each method builds one part of a topology, such as a table or a join.
 
     Args:
         functions: Makes functions in the JVM.

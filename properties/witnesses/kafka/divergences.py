@@ -1,8 +1,8 @@
 """The divergences of the real Kafka Streams 4.3.1 from its own documents, each with its name and smallest history.
 
-The reference follows the documents. Models describe Kafka's own behaviour, defect by defect. A difference on a random
-history counts as explained only if the model with defects returns exactly Kafka's answer. A defect is a cause if the
-model without this defect returns another answer.
+The reference follows the documents. Models in Python describe Kafka's own behaviour, with a switch for each defect. A
+difference on a random history counts as explained only if the model with defects has exactly Kafka's output. A defect
+is a cause of the difference if the model without this defect has another output.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Java functions made from method handles, without compilation and without calls back into Python.
 
-Kafka Streams needs joiners, aggregators and extractors. A method handle also plays a whole history in one round trip,
+Kafka Streams needs joiners, aggregators and extractors. A method handle also runs a whole history in one round trip,
 because a round trip costs as much as several records in the JVM.
 """
 

@@ -1,4 +1,4 @@
-"""Play the foreign-key join in any order of messages on Kafka's own processors: messages wait outside the test driver.
+"""Runs the foreign-key join on Kafka's own processors, in a test driver, with any order of its messages.
 
 The test driver forwards every message immediately, so it can't show races. This module removes the topics of
 subscriptions and responses from the driver's map of read topics. So their messages become output, which waits in this
@@ -159,7 +159,7 @@ class HeldPlay:
 def play_held(
     version: str, histories: Sequence[History], dialect: KafkaDialect, strict: bool = True, watched: bool = False
 ) -> list[Staged]:
-    """Play histories with manual delivery; return their outcomes, and the waiting messages after each arrival.
+    """Run histories with manual delivery; return their outcomes, and the waiting messages after each arrival.
 
     Args:
         version: The release.
@@ -177,7 +177,7 @@ def play_held(
 
 
 def every_interleaving(version: str, histories: Sequence[History], dialect: KafkaDialect) -> list[list[HeldPlay]]:
-    """Play every possible order of delivering Kafka's messages between changes, which keep their order.
+    """Run histories once for every possible order in which Kafka's messages can arrive; the changes keep their order.
 
     Kafka's own messages, including those without a key, determine the possible orders; no model is involved.
 
@@ -187,7 +187,7 @@ def every_interleaving(version: str, histories: Sequence[History], dialect: Kafk
         dialect: The settings of Kafka Streams.
 
     Returns:
-        For each history its plays, up to the last message.
+        For each history its runs, each up to the last message.
     """
     played: list[list[HeldPlay]] = [[] for _ in histories]
     branches = [(number, ScriptBranch(history)) for number, history in enumerate(histories)]
@@ -201,7 +201,8 @@ def every_interleaving(version: str, histories: Sequence[History], dialect: Kafk
 
 
 def play_scripts(version: str, plays: Sequence[HeldPlay], dialect: KafkaDialect) -> None:
-    """Play scripts; scripts of one definition share a driver. The outcomes are stored in the plays.
+    """Run scripts of changes and deliveries; scripts of one definition share a driver. The function stores the outcomes
+    in the given plays.
 
     Args:
         version: The release.

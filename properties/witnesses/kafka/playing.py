@@ -1,5 +1,5 @@
-"""Play histories in the JVM with topologies, and with method handles that send records to a test driver and read its
-output.
+"""Builds topologies and Java method handles that run histories in the JVM: the handles send records to a test driver,
+and read its output.
 
 Input and output are JSON text, so that many records need only one round trip.
 """
@@ -52,7 +52,7 @@ def topology_of(jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: KafkaDial
 
 @lru_cache(maxsize=16)
 def playing(jvm: KafkaJvm) -> Any:
-    """Return a method handle that plays a history, given as JSON, on a new driver, and returns the output as JSON.
+    """Return a method handle that runs a history, given as JSON, on a new driver, and returns the output as JSON.
 
     The same in Java: parse the text as a list of rows; for each, `driver.createInputTopic(row[0], …).pipeInput(row[1],
     row[2], row[3])`, then `driver.createOutputTopic("out", …).readRecordsToList()`; close the driver; write.

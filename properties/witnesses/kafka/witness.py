@@ -1,8 +1,8 @@
 """The witness on the real Kafka Streams, in its TopologyTestDriver, one record at a time.
 
 Every history has a separate driver, because stream time never goes back; topologies are built once per operator and
-options. Histories with manual delivery share a driver whose messages are held back; see `interleaving`. Keys are
-strings, values JSON text. Histories without a counterpart in Kafka Streams are refused with the reason.
+options. Histories with manual delivery share a driver, and their messages wait outside the driver; see `interleaving`.
+Keys are strings, values JSON text. Histories without a counterpart in Kafka Streams are refused with the reason.
 
 Source: KIP-94, KIP-213, join semantics; for the behaviour of 4.3.1 see `docs/facts.md`, "Kafka Streams, observed".
 """
@@ -115,7 +115,8 @@ class KafkaWitness(Witness):
         return play_held(self.version, histories, self.dialect, strict, watched=True)
 
     def play(self, plays: Sequence[HeldPlay]) -> None:
-        """Play scripts on drivers whose messages are held back; the outcomes are stored in the plays.
+        """Run scripts of changes and deliveries on drivers whose messages wait outside; store the outcomes in the given
+        plays.
 
         Raises:
             BadInput: As `evaluate`.
@@ -230,7 +231,7 @@ def _windowed_key(text: str) -> tuple[Key, Window]:
 
 @lru_cache(maxsize=128)
 def _player(jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: KafkaDialect) -> Any:
-    """Return the java.util.function.Function that plays a history on a new driver."""
+    """Return the java.util.function.Function that runs a history on a new driver."""
     functions = functions_of(jvm)
     play = functions.bound(playing(jvm), 1, *topology_of(jvm, kafka, definition, dialect))
     return functions.function(play)

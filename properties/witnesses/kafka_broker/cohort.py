@@ -86,7 +86,7 @@ def due(
         topics: The topic of each input.
         pauses: The range of the pauses.
         generator: The random generator of the pauses.
-        first: The index of the first history, if other histories were played before.
+        first: The index of the first history, if other histories ran before.
     """
     found = []
     batched = [record_batches(history) for history in histories]
@@ -112,7 +112,8 @@ def play(
     first: int = 0,
     own_times: bool = False,
 ) -> Timing:
-    """Play histories concurrently, and wait at each of their cuts, and at the end, until all records are processed.
+    """Run histories concurrently; at each cut between their batches, and at the end, wait until all records are
+    processed.
 
     Args:
         application: The running application.
@@ -120,7 +121,7 @@ def play(
         pauses: The range of the pauses before each change.
         seed: The seed of the pauses.
         progress: Called with each step.
-        first: The index of the first history, if other histories were played before on the same application.
+        first: The index of the first history, if other histories ran before on the same application.
         own_times: Whether records keep the timestamps of their histories. If not, the timestamps count the records in
             the order of sending, as in production. Kafka Streams uses timestamps to choose its next input.
 

@@ -91,7 +91,7 @@ def options_of(join: str, foreign_key: str = FOREIGN_KEY) -> dict[str, Any]:
 
 
 def refusal(history: History, join: str) -> str | None:
-    """Return the reason why a history can't be played on a broker with a join (None: it can)."""
+    """Return the reason why an application with this join can't run a history (None: the application can run it)."""
     if history.operator != OPERATOR:
         return f"it is a history of {history.operator}, but a broker only plays {OPERATOR}"
     if history.options.get("join", "inner") != options_of(join)["join"]:

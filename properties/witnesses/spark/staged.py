@@ -1,4 +1,4 @@
-"""The witness that plays the foreign-key join in three queries on Spark, message by message.
+"""The witness that runs the foreign-key join as three queries on Spark, and delivers each message as the history says.
 
 With manual delivery a history decides when each message is delivered. All histories take each step at the same time:
 the witness passes the step's rows and the named messages to the three queries, and waits until all three queries are
@@ -60,7 +60,7 @@ MakeStages: TypeAlias = Callable[[ForeignKeyJoin], ForeignKeyStages]
 def play_staged(
     histories: Sequence[History], logics: Sequence[MakeStages] | None = None, strict: bool = True
 ) -> list[Staged]:
-    """Play histories of the foreign-key join with manual delivery, in three queries that exchange messages by topics.
+    """Run histories of the foreign-key join with manual delivery, in three queries that exchange messages by topics.
 
     Args:
         histories: The histories; their options may differ. A history with a null key runs in its own queries.

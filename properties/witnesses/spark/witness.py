@@ -152,7 +152,7 @@ class QueryWitness(Witness):
 class SparkWitness(QueryWitness):
     """The operators of `spark_impl`.
 
-    A foreign-key join with manual delivery is played in three queries, with outcomes by arrival.
+    Three queries run a foreign-key join with manual delivery, with outcomes by arrival.
 
     Attributes:
         logic: The logic that replaces the operator's own, or its stages' logics: a mutant.

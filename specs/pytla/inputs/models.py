@@ -14,7 +14,8 @@ class Model:
     """A TLA+ module with a configuration.
 
     Attributes:
-        module: The `.tla` file. Extended modules are searched in its folder, then among the standard modules.
+        module: The `.tla` file. TLC searches extended modules in the module's folder, and then among the standard
+            modules.
         configuration: The `.cfg` file.
         constants: Values for constants, instead of the configuration's.
         invariants: The invariants to check, instead of the configuration's; if empty, TLC checks no invariant.

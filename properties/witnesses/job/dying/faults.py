@@ -1,6 +1,7 @@
 """Faults that a sink's query undergoes in one process; each fault is a sequence of runs of the query.
 
-`streamproof sinks` plays the faults on the sinks of its table, and `invariants` plays the faults on a user's sink.
+The command `streamproof sinks` simulates these faults for streamproof's own table of sinks, and `invariants` for a
+user's sink.
 """
 
 from __future__ import annotations
@@ -317,11 +318,11 @@ def deleted_checkpoint_latest(query: QueryUnderFault) -> Seen:
 
 
 class SinkFault(NamedTuple):
-    """A fault that the check can play on the query of any sink.
+    """A fault that the check can simulate in the query of any sink.
 
     Attributes:
         says: The description of the fault, in one sentence.
-        play: Plays the fault on a query.
+        play: Simulates the fault in a query.
     """
 
     says: str

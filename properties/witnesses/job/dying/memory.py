@@ -1,4 +1,4 @@
-"""Resets the values that a job's code keeps in memory, as if each start of its query were a new process.
+"""Restores the values that a job's code keeps in memory, as if each start of the job's query were a new process.
 
 A dead process loses its globals, class attributes, closures, caches and open transactions. A check restarts a query in
 the same process, so it restores the original values. The check doesn't restore values that only the reader of a sink's
@@ -46,7 +46,7 @@ class Memory:
         self._kept: list[PutBack] = []
 
     def __reduce__(self) -> tuple[type[Memory], tuple[()]]:
-        """Pickle the memory without its values, because another process has other values."""
+        """Pickle this object without the recorded values, because another process has other values."""
         return Memory, ()
 
     def learn(self, job: Any, *targets: Any) -> None:

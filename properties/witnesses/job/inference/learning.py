@@ -63,7 +63,7 @@ class KnownColumns:
         return names >= {*self.schema.names}
 
     def take(self, missing: Lacking) -> None:
-        """Add a column, as text until its use determines its type, or change its type."""
+        """Add a column, or change the type of a known column; a column is text until an error shows another type."""
         self.kinds[missing.name] = missing.kind or "string"
 
 

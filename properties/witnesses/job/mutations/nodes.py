@@ -1,4 +1,4 @@
-"""Changes of a single place of a job's source, and helpers for syntax nodes."""
+"""Changes of a single expression or statement in a job's source, and helpers for syntax nodes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class CodeEdit(NamedTuple):
 
 
 def text_of(node: cst.CSTNode) -> str | None:
-    """Return the text of a string, with a name for each expression of an f-string (None: not a string)."""
+    """Return the text of a string, with a placeholder for each expression of an f-string (None: not a string)."""
     if isinstance(node, cst.SimpleString):
         text = node.evaluated_value
         return text if isinstance(text, str) else None
@@ -62,7 +62,7 @@ def text_of(node: cst.CSTNode) -> str | None:
 
 
 def with_text(node: Text, text: str) -> cst.BaseExpression:
-    """Return a string with another text, with an f-string's expressions in place of their names."""
+    """Return a string node with another text, with an f-string's expressions in place of their placeholders."""
     if isinstance(node, cst.FormattedString):
         parts: list[cst.BaseFormattedStringContent] = []
         for number, part in enumerate(_FILLED.split(text)):
@@ -89,12 +89,14 @@ def names_in(arguments: Sequence[cst.Arg]) -> list[str]:
 
 
 def ended(arguments: Sequence[cst.Arg]) -> list[cst.Arg]:
-    """Return arguments with commas between them, without a trailing comma."""
+    """Return call arguments with commas between them, and without a trailing comma."""
     return [one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in arguments]
 
 
 def without(listed: Sequence[Any], number: int) -> list[Any]:
-    """Return arguments, elements or items without the item at an index, and without a trailing comma."""
+    """Return call arguments, list elements or `with` items, without the item at an index and without a trailing
+    comma.
+    """
     fewer = [element for index, element in enumerate(listed) if index != number]
     fewer[-1] = fewer[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
     return fewer

@@ -64,7 +64,7 @@ class ReturnChanges(PythonChanges):
 
 
 def _with_all_columns_of(rows: cst.BaseExpression) -> str:
-    """Return the name of the DataFrame whose columns a DataFrame keeps through its steps; or an empty text."""
+    """Return the name of the DataFrame from which a DataFrame has all its columns; an empty text if there is none."""
     while isinstance(rows, cst.Call) and isinstance(rows.func, cst.Attribute):
         if rows.func.attr.value not in (STEPS | DEDUPLICATIONS) - {"drop"}:
             return ""

@@ -1,4 +1,4 @@
-"""Mutants of a job: its source with a single change, run as a separate module. No file is written."""
+"""Mutants of a job: the job's source with a single change, which runs as a separate module. No file is written."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class JobSource:
 
     @property
     def has_loops(self) -> bool:
-        """Return whether the module contains a loop that a mutant may never leave."""
+        """Return whether the module contains a loop that a mutant could turn into an endless loop."""
         return any(isinstance(node, ast.While) for node in ast.walk(ast.parse(self.text)))
 
     def run(self, text: str) -> Any:
@@ -139,12 +139,13 @@ class JobSource:
         static: Mapping[str, pa.Table] = MappingProxyType({}),
         returns_rows: bool = False,
     ) -> list[Mutant]:
-        """Return the mutants of the function, and of the names that it uses in its module.
+        """Return the mutants of the function, and of the module's other functions and constants that the function uses.
 
         Args:
             sources: The job's inputs; mutants exchange columns of the same type.
             static: The job's static tables; mutants exchange their columns, too.
-            returns_rows: Whether the function returns a DataFrame, so its rows are changed; a sink returns a query.
+            returns_rows: Whether the function returns a DataFrame, whose rows mutants change; a sink's function returns
+                a query.
         """
         given = [source.schema if source.has_payload else source.wire_schema for source in sources]
         schemas = given + [table.schema for table in static.values()]
@@ -254,7 +255,7 @@ def _names_of(statement: cst.CSTNode) -> set[str]:
 
 
 def _reached(text: str, root: str) -> set[str]:
-    """Return the names of a module that its function uses at any depth, including its own name."""
+    """Return the names of a module that a function uses directly or indirectly, including the function's own name."""
     uses: dict[str, set[str]] = {}
     for statement in ast.parse(text).body:
         for name in _defined(statement):

@@ -126,7 +126,7 @@ class Skeleton:
         types: The type of each column, as Spark's JSON form.
         lookups: The joins with tables.
         filtered: The outer joins that a filter turns into inner joins.
-        by_order: The order-dependent aggregates: their functions, each with its column.
+        by_order: The aggregates that depend on the order of rows: each function with the column that it reads.
         untimed: Whether a function with state has neither timeouts nor timers.
         policy: The rule that combines several inputs' watermarks into the query's watermark, `max` or `min`.
     """
@@ -570,7 +570,7 @@ class _Translation:
 
 
 def _sound(node: Node) -> Node:
-    """Return a node with the columns of its inputs.
+    """Return a node, after checking that it refers only to columns of its inputs.
 
     Raises:
         _NoModel: The node refers to another column, such as a hidden column.
@@ -613,7 +613,9 @@ def _freed(node: Node, name: str) -> Node:
 
 
 def clock_of(kind: str, node: Any) -> str:
-    """Return the clock of an operator's timeouts or timers: `EventTime`, `ProcessingTime`, or another text for none."""
+    """Return the clock of an operator's timeouts or timers: `EventTime`, `ProcessingTime`, or another text if the
+    operator has neither timeouts nor timers.
+    """
     clock = node.timeMode() if kind.startswith("TransformWithState") else node.timeout()
     return str(clock.toString()).removesuffix("Timeout").removesuffix("$")
 
@@ -746,7 +748,9 @@ def _gap_us(tree: Tree) -> int | None:
 
 
 def _outer_sum(tree: Tree) -> int | None:
-    """Return the number that the outermost sum of a window's end adds to its start."""
+    """Return the number that a window's end adds to the window's start, from the outermost sum in the end's
+    expression.
+    """
     while tree.kind in ("KnownNullable", "PreciseTimestampConversion") and tree.children:
         tree = tree.children[0]
     if tree.kind != "Add" or tree.children[1].kind != "Literal":

@@ -105,7 +105,7 @@ class FaultedSink(SinkQuery, QueryUnderFault):
         self.reached = max(self.reached, steps.reached)
 
     def run_all(self) -> None:
-        """Play the fault; if the fault can't happen, run all batches."""
+        """Run the query with the fault; if the fault can't happen, run all batches without it."""
         FAULTS[self.run.fault].play(self)
         if self.seen.unmet:
             self.finish()

@@ -85,7 +85,8 @@ class SinkQuery(JobQuery):
         super().run_all()
 
     def repeat_each(self) -> None:
-        """Run each micro-batch of a planned crash, and remove its commit, so that the next start repeats it.
+        """Run each micro-batch with a planned crash, and remove the micro-batch's commit, so that the next start
+        repeats it.
 
         The repetition simulates a crash between a micro-batch's output and its commit, for any sink. A `foreachBatch`
         function raises its planned crashes itself, so this method returns after the function's first crash. A `foreach`

@@ -14,11 +14,11 @@ from .runnable import Earlier, LeftBehind, name_of
 
 
 class NotContinued(QueryFailed):
-    """A job failed on the checkpoint of its earlier version; the message is Spark's."""
+    """A job failed on the checkpoint of its earlier version; the message is Spark's error."""
 
 
 def run_until_first_stop(query: JobQuery) -> LeftBehind:
-    """Run the batches before the first stop, stop the query, and return its results."""
+    """Run the batches before the first stop, stop the query, and return the results for the next version."""
     query.make_available(min(query.first_stop, len(query.batches) - 1) + 1)
     query.drained()
     return LeftBehind(query.available, query.checkpoint, query.tables, query.times.committed, query.deaths)

@@ -45,7 +45,7 @@ _OWN = f"{__name__.partition('.')[0]}.properties."
 
 
 def answers(lift: Lift) -> Iterator[tuple[Any, Methods]]:
-    """Yield the classes whose methods are replaced while the script runs, each with its replacements."""
+    """Yield the classes whose methods the check replaces while the script runs, each class with the new methods."""
     seen, nothing = classes(), _returning(None)
     yield seen.stream_reader, _reader(lift, seen.stream_reader, lift.stream)
     yield seen.reader, _reader(lift, seen.reader, lift.table)
@@ -82,7 +82,9 @@ def answers(lift: Lift) -> Iterator[tuple[Any, Methods]]:
 
 
 def _of_jvm(package: Any, *arguments: Any) -> Any:
-    """Answer a call of a missing Java class: an encrypted text stays as it is."""
+    """Return the result of a call of a missing Java class: a function that encrypts a text returns the text
+    unchanged.
+    """
     if package._fqn.endswith("EventHubsUtils.encrypt"):
         return arguments[0]
     raise TypeError(f"Spark has no class for {package._fqn} here")

@@ -250,7 +250,7 @@ class Lift:
         return union(frames)
 
     def writers_of(self, read: Read) -> list[Write]:
-        """Return the script's own queries that write the source of a read; none if the read means an input."""
+        """Return the script's own queries that write the source of a read; no queries if an input provides the rows."""
         for name in read.chosen(self.inputs.frames):
             if name not in self.inputs.taken or name.casefold() == (read.target or "").casefold():
                 return []
@@ -419,7 +419,7 @@ class Lift:
         return str(beside(path, folders_of(self.source.file)))
 
     def statement(self, text: str) -> tuple[str, Read | None]:
-        """Return a statement with the given tables in place of its own, and the first table that isn't given."""
+        """Return a statement that reads the given tables, and the first of its tables that isn't given."""
         if (call := streamed_call(text)) is not None:
             raise self.refuse(
                 f"line {self.line} of {self.source.where} reads STREAM {visible(call)}(…), a function of its platform: "

@@ -97,7 +97,7 @@ def display(lift: Lift, shown: Any = None, *arguments: Any, **named: Any) -> Non
 
 
 class _Group:
-    """A part of `dbutils`: unknown methods do nothing, and are recorded."""
+    """A part of `dbutils`, such as `dbutils.fs`: unknown methods do nothing, and the check records their calls."""
 
     def __init__(self, lift: Lift, name: str) -> None:
         self._lift, self._name = lift, name

@@ -164,7 +164,7 @@ class Frames:
     Attributes:
         frames: The frames, by name.
         topics: The topic of a frame's records, if the topic differs from the frame's name.
-        taken: The answered reads, by the frame's name.
+        taken: The reads that got a frame, by the frame's name.
     """
 
     frames: Mapping[str, DataFrame]
