@@ -141,7 +141,7 @@ Seconds = Annotated[
 
 
 def files_of(paths: Sequence[Path], what: str) -> list[Path]:
-    """Return the files in the arguments, with the sorted `*.jsonl` files of a folder in its place.
+    """Return the files that the arguments name; for a folder, return its `*.jsonl` files, in sorted order.
 
     Raises:
         BadInput: A folder contains no `*.jsonl` files; `what` names the expected content in the message.

@@ -60,7 +60,7 @@ def staged_by_protocol(history: History) -> Staged:
             return emitted
 
     played = play(history, Watched)
-    # `after` has an entry for each line of the history, and an entry for its end.
+    # `after` has one entry more than the history has lines: the state at the end.
     waits = [waiting for line, waiting in zip(history.lines, after, strict=False) if not isinstance(line, Cut)]
     return Staged(Outcome.of_play(history.name, played), waits)
 

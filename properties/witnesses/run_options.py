@@ -108,7 +108,7 @@ class RunOptions:
     def watermark_policy(self) -> Literal["min", "max"]:
         """The rule that combines several watermarks into the query's watermark, `max` or `min`."""
         policy = self.settings.get(WATERMARK_POLICY, "min")
-        return "max" if policy.lower() == "max" else "min"  # Spark accepts either case
+        return "max" if policy.lower() == "max" else "min"  # Spark ignores the case of the setting
 
     def delay_us(self, delays_us: Sequence[int]) -> int:
         """Return the delay (µs) of the query's watermark behind a clock that all inputs follow.

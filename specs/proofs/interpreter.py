@@ -215,8 +215,8 @@ class Interpreter:
     def _arms(
         self, expression: Apply, frame: Frame, condition: Formula
     ) -> Iterator[tuple[Formula, TlaExpression | None]]:
-        """Yield the branches of an IF or a CASE, each with its condition; None instead of a branch means that no branch
-        applies.
+        """Yield the branches of an IF or a CASE, each with its condition; A pair with None for the branch means that no
+        branch applies.
         """
         for test, body in _tests(expression):
             holds = True if test is None else self.truth(test, frame)

@@ -109,7 +109,8 @@ class StateGraph:
     def sample(self, count: int, seed: int) -> Iterator[Trace]:
         """Yield random maximal behaviours with equal probability; all behaviours if there are no more.
 
-        The random behaviours are sorted like `behaviours`, so that consecutive behaviours share many steps.
+        The random behaviours are in the order of the method `behaviours`, so that consecutive behaviours share many
+        steps.
 
         Args:
             count: The number of different behaviours.

@@ -110,7 +110,7 @@ def _of_spark(names: list[str], versions: list[str], *, table: bool) -> None:
 
 
 def _shown_by(python: Path, version: str, asked: list[Divergence], progress: StepDisplay) -> Iterator[str]:
-    """Yield `seen`, `not seen` or `repaired` for each divergence on a PySpark."""
+    """Yield `seen`, `not seen` or `repaired` for each divergence on a version of PySpark."""
     from ...checking.fuzzing.campaign import HISTORIES
     from ...checking.fuzzing.corpus import SHOW, seeds_of
     from ...checking.fuzzing.seeds import Begin, Seed

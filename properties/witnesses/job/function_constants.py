@@ -106,7 +106,7 @@ def _of_function(function: Any, own: CodeType | None) -> tuple[list[Any], list[A
     for cell in function.__closure__ or ():
         try:
             referred.append(cell.cell_contents)
-        except ValueError:  # the closure variable has no value yet
+        except ValueError:  # skip a closure variable that has no value yet
             continue
     return constants, [*referred, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
 

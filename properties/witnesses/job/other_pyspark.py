@@ -71,7 +71,7 @@ class Declare:
     run: RunOptions
 
     def answer(self) -> tuple[Declared, Findings | None]:
-        """Declare the job; for a script, also return what the script's run has found."""
+        """Declare the job; for a script, also return the results of the script's run."""
         job, declared = self.runner.job, self.runner.declare(self.run)
         return declared, job.found if isinstance(job, Script) else None
 
@@ -164,7 +164,7 @@ class PySparkProcess:
             os.killpg(self.process.pid, signal.SIGKILL)
 
     def declare(self, runner: Runner, run: RunOptions) -> Declared:
-        """Declare a job in the other process, and copy what a script's run has found into this process's script."""
+        """Declare a job in the other process, and copy the results of a script's run into this process's script."""
         declared, found = self.ask(Declare(_alone(runner), _with_partitions(run)))
         if isinstance(runner.job, Script):
             vars(runner.job.found).update(vars(replace(found, last=runner.job.found.last)))

@@ -35,7 +35,7 @@ class _Clock:
         self.commits, self.time_ms = checkpoint / "commits", time_ms
 
     def getTimeMillis(self) -> int:
-        names = [path.name for path in self.commits.glob("*")]  # empty before the first commit
+        names = [path.name for path in self.commits.glob("*")]  # no files before the first commit
         return self.time_ms(max((int(name) for name in names if name.isdigit()), default=-1) + 1)
 
     def nanoTime(self) -> int:

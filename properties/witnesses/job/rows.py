@@ -135,7 +135,7 @@ def plain(value: Any) -> Any:
         if value.tzinfo is None:
             return value
         utc = value.astimezone(UTC)
-        return datetime(*utc.timetuple()[:6], utc.microsecond, UTC)  # pandas' Timestamps become datetimes, too
+        return datetime(*utc.timetuple()[:6], utc.microsecond, UTC)  # converts pandas' Timestamps to datetimes, too
     if isinstance(value, dict):
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):

@@ -79,14 +79,15 @@ class QueryOutput:
     Attributes:
         batches: The rows of each batch; for a sink, a single list of the rows at the end.
         parts: The rows of each micro-batch; empty for a sink.
-        covered: Which of `REPEATED` and `RESTORED` the run has covered.
+        covered: The coverage goals of restarts, `REPEATED` and `RESTORED`, that the run has covered.
         stateful: Whether the query has state.
         crashed: The crashes in order, each with whether its micro-batch had rows.
         died_at: Where the query last died within an output, in words: the line of the user's code, or the number of
             rows.
         dropped: The number of rows that Spark's operators dropped because they were behind the watermark.
         ahead: Whether the watermark was ahead of the clock.
-        other_times: Whether the job derives the event time that its input already has, and gets other times.
+        other_times: Whether the job computes an event time that its input already has, and the computed times differ
+            from the input's.
         plan: The query's analyzed plan.
         tables: The job's use of the static tables.
         settings: The session settings that the job changes.

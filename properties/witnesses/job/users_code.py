@@ -26,7 +26,7 @@ def is_users_class(kind: type) -> bool:
 
 def is_users_module(module: Any) -> bool:
     """Return whether a value is a module of the user's."""
-    is_module = issubclass(type(module), ModuleType)  # an attribute of a user's object may raise anything
+    is_module = issubclass(type(module), ModuleType)  # not isinstance, because reading a user's object may raise
     file = getattr(module, "__file__", None) if is_module else None
     return bool(file) and is_users_file(str(file))
 

@@ -39,7 +39,8 @@ class KafkaDialect:
         answers: Make an inner foreign-key join send a left join's messages, so that the join responds to all changes of
             left rows.
         stores: The kind of stores. RocksDB, Kafka's own default, is slower. With `onWindowClose`, RocksDB emits more
-            windows, because it deletes whole segments of time, and so usually still stores a closed window.
+            windows, because it deletes whole segments of time, and so still stores a closed window unless stream time
+            leaps far.
     """
 
     exact_retention: bool = False

@@ -75,12 +75,14 @@ class JavaFunctions:
         return self.handles.insertArguments(handle, index, self.array(self.java.lang.Object, list(values)))
 
     def filtered(self, handle: Any, index: int, *filters: Any) -> Any:
-        """Return the handle with each argument, from the given index on, computed by a handle with one parameter."""
+        """Return the handle with other handles, each of one parameter, that first convert the arguments from the given
+        index on.
+        """
         kind = self.java.lang.invoke.MethodHandle
         return self.handles.filterArguments(handle, index, self.array(kind, list(filters)))
 
     def arranged(self, handle: Any, kind: Any, *indexes: int) -> Any:
-        """Return the handle with the given type; its arguments are those at the given indexes."""
+        """Return a handle of the given type, which passes its arguments at the given indexes to the handle."""
         return self.handles.permuteArguments(handle, kind, self.array(self.gateway.jvm.int, list(indexes)))
 
     def ignoring(self, handle: Any, index: int, *kinds: str) -> Any:

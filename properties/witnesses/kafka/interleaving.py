@@ -301,7 +301,9 @@ class _Source(NamedTuple):
 
 
 class _Tables:
-    """A history's rows in a cohort, by the prefix of their keys, and its waiting messages."""
+    """The rows of one of the histories that share a driver, which have a common prefix in their keys, and its waiting
+    messages.
+    """
 
     def __init__(
         self, number: int, play: HeldPlay, registration: Registration, definition: Any, topics: Mapping[str, str]
@@ -416,7 +418,7 @@ def _own(key: str) -> Key:
 
 
 def unprefixed(key: Key) -> Key:
-    """Return a cohort's key without its history's prefix."""
+    """Return a key of the shared driver without the prefix of the key's history."""
     owned = owner(key)
     assert owned is not None
     return owned[1]

@@ -301,7 +301,7 @@ def start_jvm(jars: Path, name: str = "kafka", options: Sequence[str] = _JAVA_OP
                 enable_auth=True,
                 return_proc=True,
             )
-        except ValueError as error:  # the JVM printed other text than its port
+        except ValueError as error:  # raised if the JVM doesn't print its port
             raise MissingTool(
                 f"The JVM of Kafka Streams didn't start on Java {java.version} ({java.home}): the reason is in {log}; "
                 "set JAVA_HOME to another Java 17 or newer."

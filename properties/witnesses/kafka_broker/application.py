@@ -44,7 +44,8 @@ class Settings:
         guarantee: One of `GUARANTEES`.
         partitions: The partitions of each topic.
         threads: The threads of the application.
-        linger_ms: The time for which a producer waits for more records (None for Kafka Streams' own default, 100).
+        linger_ms: The time for which a producer waits for more records, in ms (None for Kafka Streams' own default,
+            100).
         foreign_key: The field of a left row that contains its right key.
         keeps_messages: Whether processed messages stay in the internal topics, so that they can be read.
     """

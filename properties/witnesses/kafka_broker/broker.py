@@ -226,7 +226,7 @@ def _run(jvm: KafkaJvm, folder: Path, properties: Mapping[str, str]) -> Any:
 
 
 def _await_start(jvm: KafkaJvm, thread: Any) -> None:
-    """Wait until the server has started, which is when its thread only waits for the end.
+    """Wait until the server has started: then the server's thread only waits for the server's end.
 
     An open port doesn't prove that the broker listens, because another process may have taken the port.
     """
@@ -239,7 +239,7 @@ def _await_start(jvm: KafkaJvm, thread: Any) -> None:
             if _STARTED in frames:
                 return
         except (Py4JError, OSError):
-            jvm.ended(_END_SECONDS)  # a broker that can't start ends its JVM
+            jvm.ended(_END_SECONDS)  # wait for the end of the JVM, which a broker that can't start ends
         if not jvm.is_alive:
             raise StreamproofError(_why_ended(jvm) or "")
         time.sleep(0.05)

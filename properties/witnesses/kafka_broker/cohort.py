@@ -1,4 +1,6 @@
-"""A cohort on a broker: many histories concurrently under distinct keys, each change sent when it is due."""
+"""Runs a cohort on a broker: many histories at the same time, with distinct keys; each change is sent at its due
+time.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ class Due(NamedTuple):
 
 @dataclass(frozen=True)
 class Timing:
-    """The times of a cohort.
+    """The durations of a run of a cohort (many histories at the same time).
 
     Attributes:
         sending: The seconds until all records were sent.
@@ -74,7 +76,7 @@ def due(
     generator: random.Random,
     first: int = 0,
 ) -> list[Due]:
-    """Return the records of a batch of a cohort, in the order of their due times.
+    """Return the records of a batch of all histories, in the order of their due times.
 
     The changes of a history keep their order, with a pause before each. Without pauses, the changes are sent
     immediately one after another. With pauses, histories start one after another, because otherwise too many records
@@ -154,7 +156,7 @@ def stamped(records: Sequence[Due], start: int) -> list[Due]:
 
 
 def _send(application: Application, records: Sequence[Due], began: float) -> int:
-    """Send records when they are due; return the largest delay (ms)."""
+    """Send each record at its due time; return the largest delay (ms)."""
     late = 0
     for at, together in groupby(records, lambda one: one.at):
         sent = [one.sent for one in together]
@@ -170,11 +172,11 @@ def _send(application: Application, records: Sequence[Due], began: float) -> int
 def tables(
     output: Sequence[Received], histories: Sequence[History], first: int = 0
 ) -> list[dict[Key, tuple[Value, int]]]:
-    """Return the table of each history of a cohort: its folded output, with each key's last value and timestamp (ms).
+    """Return the table of each history: the history's folded output, with each key's last value and timestamp (ms).
 
     Args:
         output: The records of the output topic; a key's records are in one partition, in order.
-        histories: The histories, in the cohort's order.
+        histories: The histories, in the order in which they were sent.
         first: The index of the first history; the output of other histories is ignored.
     """
     found: list[dict[Key, tuple[Value, int]]] = [{} for _ in histories]
@@ -196,6 +198,6 @@ def tables(
 
 
 def _own(key: Key) -> Key:
-    """Return a cohort's key without its history's prefix; other keys stay unchanged."""
+    """Return a key without the prefix of its history; a key without such a prefix stays unchanged."""
     owned = owner(key)
     return key if owned is None else owned[1]

@@ -261,7 +261,7 @@ class PlanRunner:
                     progress = self.leave(started, ran, progress, frame)
                     dies.rename(checkpoint / "hidden")
                     dies.touch()
-                with _held(started.streamingQuery()):  # all inputs of a batch must be in one micro-batch
+                with _held(started.streamingQuery()):  # keep Spark from reading until all inputs have the batch's rows
                     for of_input, (first, last) in places.items():
                         if of_input in streams:
                             streams[of_input].addData(self.as_scala(rows.all.subList(first, last)))
@@ -291,7 +291,7 @@ class PlanRunner:
         given = [self.option.empty()] * self.more_options
         mode = getattr(self.modes, query.mode.title())()
         given += [self.option.apply(str(checkpoint)), frame._jdf, self.options, self.sink(), mode]
-        left = range(len(given) + 1, len(given) + 7)  # the indexes of the parameters with default values
+        left = range(len(given) + 1, len(given) + 7)  # the other parameters, which have default values
         manager = self.manager
         return manager.startQuery(*given, *(getattr(manager, f"startQuery$default${place}")() for place in left))
 

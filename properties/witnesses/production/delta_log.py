@@ -99,5 +99,7 @@ class DeltaLog:
 
 
 def changing(actions: Iterable[DeltaAction], kind: str) -> list[DeltaAction]:
-    """Return the actions of a kind that change the table's rows; actions that move rows to other files are left out."""
+    """Return the actions of a kind (such as `add`) that change the table's rows, without actions that only move rows to
+    other files.
+    """
     return [action[kind] for action in actions if kind in action and action[kind].get("dataChange", True)]

@@ -38,8 +38,8 @@ class Offset(NamedTuple):
     Attributes:
         version: The version.
         ordinal: The index of the last file that was read from the version.
-        is_initial: Whether the file belongs to the table's files at the version, rather than to the files that the
-            version adds.
+        is_initial: Whether the file belongs to all files of the table at the version, rather than only to the files
+            that the version adds.
     """
 
     version: int
@@ -136,7 +136,7 @@ class _Table:
             start = end
 
     def _start(self, end: Offset) -> Offset:
-        """Return the start of a query whose first micro-batch with rows has the given end."""
+        """Return the position at which a query started, from the end of its first micro-batch with rows."""
         if self.starting is not None:
             return Offset(self.starting, BASE, False)
         return Offset(end.version if end.is_initial else end.version - 1, BASE, True)

@@ -60,7 +60,7 @@ class Files:
         return str(self.system.makeQualified(self._path("")).toUri().toString())
 
     def where(self, name: str = "") -> str:
-        """Return a file's path for messages."""
+        """Return a file's path as messages show it."""
         return visible(f"{self.root}/{name}" if name else self.root)
 
     def _path(self, name: str) -> Any:

@@ -27,7 +27,7 @@ class BatchesRead:
     Attributes:
         batches: The rows of each batch, in order.
         numbers: The id of each batch's micro-batch (None for batches up to the first micro-batch in the checkpoint).
-        unreadable: The number of records whose payload isn't a row.
+        unreadable: The number of records whose payload isn't a row of the input's schema.
     """
 
     batches: Sequence[tuple[Arrival, ...]]
@@ -111,7 +111,7 @@ def _reader(place: ReadSource) -> Callable[[ReadSource], Again]:
     """Return the function that reads a source, according to the source's offsets.
 
     Raises:
-        BadInput: The kind of source can't be read again.
+        BadInput: Rows of this kind of source can't be read again.
     """
     end = next((end for end in reversed(place.ends) if end is not None), None)
     if end is None or (isinstance(end, dict) and "logOffset" in end):

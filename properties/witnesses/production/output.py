@@ -35,7 +35,7 @@ class Written:
     Attributes:
         rows: The rows; if the sink's log contains each row's batch, the rows of uncommitted batches are left out.
         batches: The id of each row's micro-batch (None if unknown).
-        about: Whether the batch ids are estimated from the files' times, and so may be off by one.
+        about: Whether the batch ids are estimates from the files' times, which may be wrong by one batch.
     """
 
     rows: Sequence[Row]
@@ -115,10 +115,11 @@ def _of_sink(files: Files, checkpoint: Checkpoint) -> tuple[dict[str, int | None
 
 
 def _of_delta(files: Files, query: str) -> dict[str, int | None] | None:
-    """Return the files that a query has appended to a Delta table, with their batches (None if the log lacks them).
+    """Return the files that a query has appended to a Delta table, with their batches (None if the table's log doesn't
+    show them).
 
-    The log lacks the files if rows were changed or deleted, other programs wrote to the table, or the log's beginning
-    was deleted.
+    The log doesn't show the files if rows were changed or deleted, other programs wrote to the table, or the log's
+    beginning was deleted.
     """
     log = DeltaLog(files)
     if not log.versions or log.versions[0] != 0:

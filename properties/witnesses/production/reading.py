@@ -1,4 +1,4 @@
-"""Reads the rows of a source again, in the order in which the query has read them."""
+"""Reads the rows of a source again, in the order in which the query has read these rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FILE, BLOCK, NUMBER = "__streamproof_file", "__streamproof_block", "__streamproo
 
 @dataclass(frozen=True)
 class Reading:
-    """The format and options with which a source is read again.
+    """The format and options of the second read of a source.
 
     Attributes:
         format: Spark's format (None for the format of the files' extensions).
@@ -53,7 +53,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class ReadSource:
-    """A source of a query, with its folder in the checkpoint, and the options of a second read.
+    """A source of a query, with the source's folder in the checkpoint and the options of the second read.
 
     Attributes:
         spark: The session.

@@ -102,13 +102,14 @@ class PreparedQuery(ABC):
         folder: The query's folder.
         batches: The rows of each batch.
         run: The options of the run.
-        steps: The number of micro-batches per batch; the first contains its rows.
+        steps: The number of micro-batches per batch; the first of these micro-batches contains the batch's rows.
 
     Attributes:
         checkpoint: The folder of the query's checkpoint.
         deaths: The planned crashes, and the number of crashes so far.
         available: The number of micro-batches whose files the query can read so far.
-        refused: For a refusal by Spark: the message before the reason, and the remedies by a pattern in the reason.
+        refused: For Spark's refusal of the query: the beginning of the message, and the remedy for each pattern in
+            Spark's reason.
         seconds: The timeout of the query's declaration, and of each run.
     """
 
@@ -210,7 +211,7 @@ class TookTooLong(StreamproofError):
 
 
 def wait(query: StreamingQuery, seconds: float, callbacks: Callbacks) -> None:
-    """Wait until a query has processed all available batches.
+    """Wait until a query has processed all batches whose files exist.
 
     Args:
         query: The query.

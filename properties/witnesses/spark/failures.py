@@ -46,8 +46,8 @@ class MachineTooBusy(StreamproofError):
 
 
 class WorkerLost(QueryFailed):
-    """A Python worker ended without an exception. Spark runs the worker's task four times on a cluster, and once
-    locally.
+    """A Python worker process ended without an exception. Spark runs the worker's task four times on a cluster, and
+    once locally.
     """
 
 

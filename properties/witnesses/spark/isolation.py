@@ -21,7 +21,8 @@ MOST = 3
 def isolated(
     definitions: Sequence[Sequence[int]], run: Callable[[list[int]], Found], *, others_ran: bool = False
 ) -> Isolated[Found]:
-    """Run all definitions together; if the run fails, run each half, and so on, until failing definitions are alone.
+    """Run all definitions together; if the run fails, run each half, and so on, until each failing definition runs
+    alone.
 
     A definition that fails alone runs once more, because another cause may have ended its worker.
 

@@ -52,7 +52,7 @@ class _Settings:
 
     def changed(self) -> list[tuple[str, str | None]]:
         """Return the settings that have changed since, each with its value (None: the setting no longer exists)."""
-        if self.now == self.values:  # one call of the JVM, because reading each setting would need many
+        if self.now == self.values:  # compare in one call of the JVM, because reading each setting needs many calls
             return []
         now, before = dict(self.now), dict(self.values)
         return [(name, now.get(name)) for name in {**before, **now} if now.get(name) != before.get(name)]

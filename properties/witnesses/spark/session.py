@@ -165,7 +165,8 @@ def spark_session(
 
 
 def session_of_jobs(**arguments: Any) -> SparkSession:
-    """Return the session that jobs under test see, which is `spark_session` or, over Connect, the client of its server.
+    """Return the session that jobs under test see: `spark_session` or, over Spark Connect, the client of the session's
+    server.
 
     Args:
         arguments: As `spark_session`.
@@ -559,7 +560,9 @@ def _reported_refusal(master: str, log: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _interrupts_kept() -> Iterator[None]:
-    """Keep this process's handler of Ctrl-C, because PySpark's handler calls the JVM in the middle of another call."""
+    """Keep this process's handler of Ctrl-C, because PySpark's handler would call the JVM in the middle of another
+    call.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

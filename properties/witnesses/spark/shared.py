@@ -317,7 +317,7 @@ def tables_of(plays: Sequence[Play]) -> list[pa.Table]:
             for line in lines:
                 if isinstance(line, Record):
                     value, stage = content(definition, line)
-                    # A history that doesn't depend on the clock gets no clock.
+                    # The record's time moves the clock only if the history depends on the clock.
                     clock = line.timestamp if play.by_clock else None
                     packed = encode((line.input, value))
                     batch.append((number, line.key, line.timestamp, clock, order, first + stage, packed))
@@ -368,7 +368,7 @@ def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> Answers:
         output.partitions,
         labels=labels,
         emitting=len(emitting),
-        without_keys=max(0, output.partitions - groups),  # all rows of a group are in one partition
+        without_keys=max(0, output.partitions - groups),  # a group's rows are in one partition
     )
 
 

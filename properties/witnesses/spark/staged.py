@@ -259,7 +259,7 @@ class _Stage:
             arrivals = enumerate(batch for batch, lines in enumerate(history.batches) for _ in lines)
             batches.append(dict(arrivals))
         found: dict[int, list[Entry]] = defaultdict(list)
-        # The step in which a query wrote an output is the output's arrival.
+        # An output counts as caused by the arrival of the step in which a query wrote the output.
         for _, arrival, output in entries_of(StreamOutput(self.emitted), pair_from_json):
             number, own = (0, None) if output.key is None else _owned(output.key)
             mine: Output = Dropped(own, output.reason) if isinstance(output, Dropped) else Change(own, *output[1:])

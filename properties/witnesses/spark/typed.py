@@ -180,7 +180,8 @@ class TypedSparkWitness:
         return lambda frame: typed(definition, frame, self.of.logic, state_groups, columns=self.layout.columns)
 
     def typed_answers(self, cohort: Cohort, run: RunOptions = PLAIN) -> list[TypedAnswer]:
-        """Run a cohort, whose histories may contain null keys, in one query; return the result of each history.
+        """Run a cohort (many histories) in one query; histories may contain null keys; return the result of each
+        history.
 
         If the query fails, ever smaller groups of histories run until a single failing history is left.
 
@@ -272,7 +273,7 @@ class TypedSparkWitness:
             found.refused.append(declared)
 
     def _otherwise(self, declared: str, cohort: Cohort, typed: Typed) -> tuple[Build, str]:
-        """Return the query under another declaration, and the expected refusal of its start."""
+        """Return the query under another declaration, and the expected message that refuses its start."""
         from pyspark.sql import functions as F
 
         operator, options = cohort.operator, cohort.options

@@ -41,7 +41,7 @@ MANY_GROUPS = 64
 
 
 class QueryWitness(Witness):
-    """A witness that runs a streaming query for each cohort.
+    """A witness that runs a streaming query for each cohort, which is a group of histories that can share a query.
 
     Attributes:
         stepwise: Whether the query gets one batch at a time.
@@ -61,7 +61,7 @@ class QueryWitness(Witness):
     def builder(
         self, operator: str, options: Options, state_groups: int | None = None, batches: CohortTables = ()
     ) -> Build:
-        """Return the function from the streaming input of a cohort to the streaming result.
+        """Return the function that builds a cohort's streaming result from its streaming input.
 
         Args:
             operator: The operator's name.
@@ -82,7 +82,7 @@ class QueryWitness(Witness):
         return None
 
     def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
-        """Return the outcome of each history; histories that can share a cohort run together.
+        """Return the outcome of each history; histories that can share a query run together.
 
         Raises:
             BadInput: A history is refused, or a value doesn't fit its column.
@@ -94,7 +94,7 @@ class QueryWitness(Witness):
         return [outcomes[index] for index in range(len(histories))]
 
     def run(self, cohort: Cohort, run: RunOptions = PLAIN) -> tuple[list[Outcome], StreamOutput]:
-        """Run a cohort in one query; return each history's outcome, and the query's output.
+        """Run a cohort of histories in one query; return each history's outcome, and the query's output.
 
         Raises:
             BadInput: A history is refused, or a value doesn't fit its column.
@@ -122,10 +122,10 @@ class QueryWitness(Witness):
         ], output
 
     def answers(self, histories: Sequence[History], run: RunOptions = PLAIN) -> Answers:
-        """Run histories that may share a cohort; return their results.
+        """Run histories that can share a query; return their results.
 
         Raises:
-            ValueError: The histories can't share a cohort.
+            ValueError: The histories can't share a query.
             BadInput: A history is refused, or a value doesn't fit its column.
             StreamproofError: A query failed, or Spark didn't start.
         """

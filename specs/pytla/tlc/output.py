@@ -50,11 +50,11 @@ class TlcOutput:
 
     @property
     def lines(self) -> list[str]:
-        """The lines outside messages; if there are too many, the first and the last lines."""
+        """The lines that belong to no message; of too many lines, only the first and the last ones."""
         return self._first + self._last
 
     def add_line(self, line: str) -> None:
-        """Keep a line outside messages."""
+        """Store a line that belongs to no message."""
         if len(self._first) < KEPT_LINES:
             self._first.append(line)
         else:

@@ -1,7 +1,7 @@
 """Faults that a sink's query undergoes in one process; each fault is a sequence of runs of the query.
 
-The command `streamproof sinks` simulates these faults for streamproof's own table of sinks, and `invariants` for a
-user's sink.
+The command `streamproof sinks` causes these faults in the queries of the sinks that it lists, and `invariants` in the
+query of a user's sink.
 """
 
 from __future__ import annotations
@@ -318,11 +318,11 @@ def deleted_checkpoint_latest(query: QueryUnderFault) -> Seen:
 
 
 class SinkFault(NamedTuple):
-    """A fault that the check can simulate in the query of any sink.
+    """A fault that the check can cause in the query of any sink.
 
     Attributes:
         says: The description of the fault, in one sentence.
-        play: Simulates the fault in a query.
+        play: Causes the fault in a query.
     """
 
     says: str

@@ -240,7 +240,7 @@ def _bound_again(space: dict[str, Any], name: str, given: Any) -> bool:
 def _contents(cell: CellType) -> list[Any]:
     try:
         return [cell.cell_contents]
-    except ValueError:  # the closure variable has no value yet
+    except ValueError:  # a closure variable may have no value yet
         return []
 
 

@@ -36,8 +36,8 @@ class CodeEdit(NamedTuple):
         node: The replaced node.
         replacement: The new node.
         line: The line of the node.
-        kind: The kind of the change.
-        shown: The code before and after the change, if the nodes contain more than the change.
+        kind: The kind of the change, such as a changed condition.
+        shown: The code to show before and after the change, if the nodes contain more code than the change.
     """
 
     node: cst.CSTNode
@@ -68,7 +68,7 @@ def with_text(node: Text, text: str) -> cst.BaseExpression:
         for number, part in enumerate(_FILLED.split(text)):
             parts.append(node.parts[int(part)] if number % 2 else cst.FormattedStringText(part))
         return node.with_changes(parts=[part for part in parts if getattr(part, "value", True)])
-    if node.raw_value == node.evaluated_value:  # without escapes, so that the same quotes fit
+    if node.raw_value == node.evaluated_value:  # a string without escapes can keep its quotes
         return node.with_changes(value=f"{node.prefix}{node.quote}{text}{node.quote}")
     return cst.SimpleString(repr(text))
 

@@ -79,7 +79,7 @@ class Changes(ReturnChanges):
     """Collects the changes of the visited code.
 
     Args:
-        alike: For each column of the inputs, the other columns of the same type.
+        alike: For each column of the inputs, the other columns of the same type, which mutants exchange.
         values: The columns of the inputs that aren't keys.
         functions: The names of Spark's functions in the module.
         with_options: Whether mutants may leave out `option` calls; false for a script.
@@ -129,7 +129,7 @@ class Changes(ReturnChanges):
             super().visit_Call(node)
 
     def visit_Attribute(self, node: cst.Attribute) -> None:
-        """Insert `distinct` before a batch's rows are collected or written."""
+        """Insert `distinct` before code collects or writes a batch's rows."""
         is_file = node.attr.value == "write" and not isinstance(self.parent(node), cst.Attribute)
         if node.attr.value in OUT and not is_file:
             self.add(node.value, method_of(node.value, "distinct"), "step", node.attr)
@@ -219,7 +219,7 @@ class Changes(ReturnChanges):
                 self.add(node, before.with_changes(func=before.func.with_changes(value=inner)), "order")
 
     def _fewer_columns(self, node: cst.Call) -> None:
-        """Leave out each of several columns of a grouping, a deduplication or the result."""
+        """Leave out one column at a time from a grouping, a deduplication or the result, if it has several columns."""
         if len(node.args) == 1 and isinstance(listed := node.args[0].value, (cst.List, cst.Tuple)):
             for number in range(len(listed.elements) if len(listed.elements) > 1 else 0):
                 fewer = without(listed.elements, number)
@@ -268,7 +268,7 @@ class Changes(ReturnChanges):
             self._other_keys(node, argument.value)
 
     def _other_keys(self, node: cst.Call, given: cst.BaseExpression) -> None:
-        """Join by another left column of the same type."""
+        """Join the left DataFrame by another column of the same type."""
         listed = [element.value for element in given.elements] if isinstance(given, (cst.List, cst.Tuple)) else [given]
         for key in listed:
             name = text_of(key)
@@ -334,7 +334,7 @@ class Changes(ReturnChanges):
             self.add(kind, with_text(kind, smaller), "number")
 
     def _texts(self, node: cst.Call, name: str) -> None:
-        """Change the SQL and the text values in a call's arguments."""
+        """Change the SQL texts and the other texts in a call's arguments."""
         for argument in node.args:
             given = argument.value
             if isinstance(given, (cst.SimpleString, cst.FormattedString)) and (text := text_of(given)) is not None:

@@ -55,16 +55,16 @@ def trees_of(expression: JsonExpression) -> list[Tree]:
 
 
 class _TooLarge(Exception):
-    """A comparison contains too many terms."""
+    """Raised for a comparison with too many terms."""
 
 
 class TermReader:
     """Reads trees as terms of the columns of streaming sources.
 
     Args:
-        given: For the id of each source column, the names of all columns of the source, and the column's own name.
+        given: By the id of a source's column: the names of all columns of the source, and the column's own name.
         made: The expression of a column that an operator computes, by the column's id.
-        beside: The ids of the columns in a union's second, third, … input, by the id of the union's column.
+        beside: By the id of a union's column: the ids of the matching columns in the union's second, third, … input.
         index: The index of the union's input that the reader follows; the first input of a union with fewer inputs.
         zone: The session's time zone.
     """
@@ -144,12 +144,12 @@ def comparisons_of(
     beside: Mapping[int, Sequence[int]],
     zone: str = "UTC",
 ) -> Iterator[tuple[Tree, Term]]:
-    """Yield the comparisons of a plan's expressions with constants, each as a tree and as a term.
+    """Yield the comparisons with constants in a plan's expressions, each as a tree and as a term.
 
     Args:
         expressions: The trees of each expression of the plan's operators, the whole expression last.
-        given: For the id of each source column, the names of all columns of the source, and the column's own name.
-        beside: The ids of the columns in a union's second, third, … input, by the id of the union's column.
+        given: By the id of a source's column: the names of all columns of the source, and the column's own name.
+        beside: By the id of a union's column: the ids of the matching columns in the union's second, third, … input.
         zone: The session's time zone.
     """
     roots = [trees[-1] for trees in expressions if trees]

@@ -1,4 +1,4 @@
-"""Finds queries of a script that compute the same rows, so that one check judges both queries."""
+"""Finds queries of a script that compute the same rows, so that one check is enough for these queries."""
 
 from __future__ import annotations
 

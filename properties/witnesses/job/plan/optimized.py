@@ -34,7 +34,7 @@ def divergences_of(spark: SparkSession, analyzed: Any, clock: str, nullable: Col
     Args:
         spark: The session that runs the plan.
         analyzed: The analyzed plan.
-        clock: The column that marks the check's own rows below a watermark; the optimizer moves no filter of the job
+        clock: The column that marks the check's own rows before a watermark; the optimizer moves no filter of the job
             past the filter on this column.
         nullable: The columns of the inputs that may be null, in lower case.
     """
@@ -70,7 +70,9 @@ def _without(clock: str, plan: Any, spark: SparkSession) -> Any:
 
 
 def _below_watermarks(nodes: Iterable[Any], change: Callable[[Any], Any] = lambda below: below) -> set[_Condition]:
-    """Return the conditions of the filters below a watermark, after a change of the plan below the watermark."""
+    """Return the conditions of the filters that process rows before a watermark, after a change to this part of the
+    plan.
+    """
     watermarks = (node for node in nodes if class_of(node) == "EventTimeWatermark")
     return {condition for node in watermarks for condition in _conditions(change(node.child()))}
 

@@ -60,7 +60,7 @@ class WatermarkColumn(NamedTuple):
         name: Its name.
         given: The original column of the input, maybe renamed (None: the job computes the column).
         beside: All columns of that input.
-        delay_us: The watermark's delay in µs (None: the plan contains several watermarks below this watermark).
+        delay_us: The watermark's delay in µs (None: several watermarks precede this watermark in the plan).
         is_of_clock: Whether the column derives from the processing time of a batch.
     """
 
@@ -342,7 +342,7 @@ def _thresholds(trees: Iterable[Tree], followed: Collection[int]) -> Iterator[tu
 
     Args:
         trees: All expressions.
-        followed: The ids of the expressions that were traced back to input columns.
+        followed: The ids of the expressions that the caller has traced back to input columns.
     """
     for tree in trees:
         if tree.kind not in _ORDERS or id(tree) in followed:
@@ -376,7 +376,7 @@ def _initial_key(node: Any) -> list[int]:
 def _looked_up(
     nodes: Sequence[tuple[str, Any]], trees: Iterable[Tree], expressions: Sequence[JsonExpression]
 ) -> frozenset[tuple[str, int | None]]:
-    """Return the columns of streams that a plan looks up in static relations; as `Plan.looked_up`."""
+    """Return the columns of streams that a plan looks up in static relations, in the form of `Plan.looked_up`."""
     below = [child for name, node in nodes if name == "Join" for child in members(node.children())]
     below += [plan for _, node in nodes for plan in members(node.subqueries())]
     unmoved = [plan for plan in below if not plan.isStreaming()]
@@ -414,13 +414,13 @@ def _columns_of(
     holds: Callable[[Mapping[str, Any]], bool],
     given: Collection[int] = (),
 ) -> frozenset[str]:
-    """Return the names of a plan's columns that derive from an expression node with a property.
+    """Return the names of the columns that derive from an expression with a given property, such as a random value.
 
     Args:
         analyzed: The plan.
         expressions: Its expressions.
-        holds: The property of a node.
-        given: The ids of source columns that also have the property.
+        holds: Returns whether an expression's node has the property.
+        given: The ids of the source columns that have the property, too.
     """
     found = _made_of(expressions, holds, given)
     if not found:
@@ -454,7 +454,7 @@ def _places(columns: Sequence[Mapping[str, Any]]) -> Iterator[int]:
 def _renamed(
     analyzed: Any, expressions: Sequence[JsonExpression], given: Mapping[int, tuple[tuple[str, ...], str]]
 ) -> dict[str, str]:
-    """Return a plan's columns that rename a source's column; as `Plan.renamed`."""
+    """Return a plan's columns that rename a source's column, in the form of `Plan.renamed`."""
     found = {}
     for column in members(analyzed.output()):
         (origin,) = _origins([column.exprId().id()], expressions)

@@ -201,7 +201,9 @@ class _Translation:
         return Scan(f"{UNKNOWN}{len(self.sources)}", tuple(self._output(operator)))
 
     def _function(self, operator: PlanOperator, stream: PlanOperator) -> None:
-        """Add the input of a function with state; a function with timers of event time drops late rows."""
+        """Add a plan for the input of a stateful function; if the function has event-time timers, the plan drops late
+        rows.
+        """
         clock, below = clock_of(operator.kind, operator.node), self.of(stream)
         self.untimed |= clock in _NO_CLOCK
         if clock == "EventTime" and below.event_times:

@@ -56,12 +56,12 @@ class JobDeclaration:
         folder: The folder of the query.
         run: The options of the query's run.
         stream: Returns a new stream of an input.
-        has_clock: Whether watermarks also follow the clock.
+        has_clock: Whether the job's watermarks also follow the check's clock.
 
     Attributes:
         job: The job to declare when the query starts.
         mode: The job's output mode; for a sink, the mode of the query that it has started.
-        clocks: The number of the clock's sources since the last start of the query.
+        clocks: The number of sources that the check has added for its clock since the last start of the query.
         before: The ids of the queries that were active before.
         queries: The queries that the last call of the job has started, including ended queries.
         plan: The job's analyzed plan.
@@ -174,9 +174,9 @@ class JobDeclaration:
             self.divergences = self.divergences_of(analyzed)
 
     def plan_of(self, analyzed: Any) -> Plan:
-        """Read an analyzed plan, or return what was read earlier from an equal plan.
+        """Read an analyzed plan, or return the result of an earlier read of an equal plan.
 
-        A plan with table columns is always read, because its column ids differ between queries; so is a plan whose text
+        Always read a plan with table columns, because its column ids differ between queries, and a plan whose text
         Spark cuts.
         """
         numbers: dict[str, str] = {}

@@ -150,7 +150,7 @@ class JobQuery(PreparedQuery):
         self.times.refuse_others(self.spark.version)
         self.ahead = self.is_ahead()
         if self.ahead:
-            return [[] for _ in self.batches], []  # the rows may have times beyond Python's range
+            return [[] for _ in self.batches], []  # don't read rows: their times may exceed Python's range
         return self.rows()
 
     @property

@@ -27,7 +27,7 @@ class Committed:
         stateful: Whether the query has state.
         state_rows: The number of state rows after the last micro-batch.
         dropped: The number of rows that operators dropped because they were behind the watermark.
-        other_times: Whether the least event time of a micro-batch differed from the least time of its input rows.
+        other_times: Whether the smallest event time of a micro-batch differed from the smallest time of its input rows.
         at_other_times: Whether a micro-batch ran at another processing time than the check had set.
         restored_in: The numbers of the micro-batches before which the query started with state.
     """
@@ -51,8 +51,8 @@ class Committed:
 
         Args:
             progress: The progress of each micro-batch.
-            has_other_times: Returns whether a micro-batch's least event time differs from the least time of its input
-                rows.
+            has_other_times: Returns whether a micro-batch's smallest event time differs from the smallest time of its
+                input rows.
             time_ms: Returns the processing time that the check has set for a micro-batch (None: the machine's time).
         """
         for said in progress:
@@ -114,7 +114,9 @@ class Times:
         self.committed.note(progress, self.has_others, self.time_ms if self.times_ms else None)
 
     def has_others(self, committed: Any) -> bool:
-        """Return whether the least event time of a micro-batch differs from the least time of its input's rows."""
+        """Return whether the smallest event time of a micro-batch differs from the smallest time of its input's
+        rows.
+        """
         batch, has_rows = self.place(committed["batchId"])
         if not has_rows:
             return False
@@ -139,8 +141,8 @@ class Times:
             )
 
     def is_ahead(self, delay_us: int, may_be_behind: bool) -> bool:
-        """Check that the watermark isn't behind the clock, which the expected rows follow; return whether the watermark
-        is ahead.
+        """Check that the query's watermark isn't behind the check's clock, which determines the expected rows; return
+        whether it is ahead.
 
         Args:
             delay_us: The delay of the watermark.

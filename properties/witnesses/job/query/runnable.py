@@ -49,7 +49,7 @@ class RunnableJob:
             version).
         memory: The values that sinks' code keeps in this process; each start of a query gets the values of the first
             start.
-        plans: The plans of the job's queries, by output mode and text.
+        plans: The plans of the job's queries, by the output mode and the plan's text.
         schemas: Spark's schemas of the inputs, by the settings of the session and of the inputs.
     """
 
@@ -67,7 +67,7 @@ class RunnableJob:
         return [frame_of_arrow(spark, table, folder / f"static {number}.parquet") for number, table in tables]
 
     def derived_time(self, plan: Plan) -> str | None:
-        """Return the watermark's column that the job derives although its input has the event time (None: no such
+        """Return the column that the job computes for its watermark although an input has the event time (None: no such
         column).
         """
         derived = [time.name for time in plan.event_times if time.given is None]

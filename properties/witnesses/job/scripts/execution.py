@@ -79,7 +79,7 @@ def _execute(lift: Lift, printed: io.StringIO) -> None:
     except WaitsForQueries:
         pass
     except Overdue as overdue:
-        if lift.seconds == NO_LIMIT:  # the enclosing check reports its own time limit
+        if lift.seconds == NO_LIMIT:  # the time limit of the enclosing check, which reports it
             raise
         raise BadInput(
             f"{where} neither ends nor waits for its queries within {lift.seconds:g} s{overdue}: don't run the slow "

@@ -43,7 +43,7 @@ class Findings:
     Attributes:
         tables: The tables of the script's batch reads, in the order of their frames.
         mode: The output mode of the checked query (None: the script sets no mode).
-        index: The index of the checked query in the order of starts (None: no run has determined it).
+        index: The index of the checked query in the order of starts (None: not yet known from a run).
         settings: The session settings that the script asks for.
         notes: The script's actions that the check leaves out.
         last: The last run; its views and settings are restored before the next run.
@@ -274,7 +274,7 @@ class Script:
         return f"{self.where} starts no query: it ends without a call of start() or toTable() on a writeStream"
 
     def _left_out(self, write: Write) -> list[str]:
-        """List the parts of a query that aren't checked: its sink, and its trigger."""
+        """List the parts of a query that the check leaves out, such as its sink and its trigger."""
         at = f"line {write.line} of {write.where}"
         left = [f"the trigger of {at}, {write.trigger}: {BATCHES_BY_CHECK}"] * bool(write.trigger)
         runs_it = "Script(…, read=…) runs the sink, and reads the rows that it has written"

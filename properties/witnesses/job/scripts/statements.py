@@ -120,7 +120,7 @@ def streamed_call(statement: str) -> str | None:
 
 
 def tables_of(query: str) -> list[str]:
-    """Return the names, without catalog and database, of the tables in a statement for another database system."""
+    """Return the unquoted names of the tables that a statement for a database reads."""
     return [name.replace("`", "") for name in _READ.findall(query)]
 
 

@@ -158,7 +158,8 @@ class PostgresTable(DatabaseTable):
 
         try:
             with psycopg.connect(self.url) as connection:
-                connection.execute("SET lock_timeout = '10s'")  # a connection left open may lock the schema
+                # wait at most 10 s for locks, because an open connection of the job may lock the schema
+                connection.execute("SET lock_timeout = '10s'")
                 connection.execute(statement.encode())
         except psycopg.Error as error:
             raise BadInput(

@@ -76,7 +76,7 @@ class JsonFiles(FileStore):
                 continue
             try:
                 row = json.loads(line, parse_float=Decimal)
-            except ValueError:  # also for text that isn't UTF-8
+            except ValueError:  # not JSON, or not UTF-8
                 row = None
             if not isinstance(row, dict):
                 raise BadInput(

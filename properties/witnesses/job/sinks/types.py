@@ -53,7 +53,7 @@ def with_types(rows: Sequence[Row], schema: pa.Schema, where: str) -> list[Row]:
 
 
 def of_type(value: Any, kind: pa.DataType) -> Any:
-    """Return a value converted to a type.
+    """Convert a value of a store to a type of the schema.
 
     Raises:
         ArithmeticError, LookupError, TypeError, ValueError: The value can't be converted.

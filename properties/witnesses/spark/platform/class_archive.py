@@ -1,7 +1,7 @@
 """Java's archive of the classes that Spark loads, which saves a quarter of the CPU seconds of a process's first check.
 
 `make_class_archive` creates the archive. Java ignores an archive that doesn't fit its release, or the paths and times
-of Spark's jars, as in a copied environment; without an archive everything works, but starts later.
+of Spark's jars, as in a copied environment; without an archive Spark works, too, but starts later.
 """
 
 from __future__ import annotations

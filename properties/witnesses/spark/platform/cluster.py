@@ -1,4 +1,4 @@
-"""An existing Spark cluster for cohorts: contacted before Spark starts, and tested before use.
+"""Contacts an existing Spark cluster before Spark starts, and tests the cluster before checks use it.
 
 A cluster has Spark, Python and Spark's Python packages. streamproof sends itself to the cluster's workers, and the user
 names a folder that the workers and this machine share. Problems are reported at once, with the master's URL.
@@ -156,7 +156,7 @@ def pack_code(target: Path) -> None:
 
 
 def look_at_workers(spark: SparkSession, shared: Path | None) -> None:
-    """Test whether every core of the cluster can run a cohort.
+    """Test whether every core of the cluster can run the queries of checks.
 
     Raises:
         StreamproofError: No worker runs a task in time, its Python doesn't start or lacks a package, or it can't read

@@ -1,4 +1,4 @@
-"""Spark's JVM, which ends with this process in any case, and can be ended at once.
+"""Spark's JVM, which ends when this process ends for any reason, and which this process can end at once.
 
 A JVM that PySpark starts must itself notice the end of its standard input. During its start, the JVM notices the end
 late or never.
@@ -36,7 +36,7 @@ def launch(conf: Any, log: BinaryIO, options: Sequence[str] = ()) -> Any:
     """Start Spark's JVM with a configuration, write the JVM's output to `log`, and return PySpark's gateway to the JVM.
 
     The JVM also gets the additional `options`. The JVM's temporary files are in this process's own folder. If a JVM has
-    started this process, that JVM keeps running unchanged.
+    started this process (as `spark-submit` does), the function uses that JVM unchanged.
 
     Raises:
         PySparkRuntimeError: The JVM ended before it listened, with the condition JAVA_GATEWAY_EXITED.

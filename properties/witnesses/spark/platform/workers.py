@@ -56,7 +56,9 @@ def quick_python(folder: Path) -> str:
 
 
 def start_quickly(session: Any, folder: Path) -> None:
-    """Start a local session's workers with `quick_python`; the environment still names this process's Python."""
+    """Start a local session's workers with `quick_python`; the environment variable for Python keeps this process's
+    Python.
+    """
     session.sparkContext.pythonExec = quick_python(folder)
 
 
