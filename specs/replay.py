@@ -178,7 +178,7 @@ def history_of(trace: Trace, constants: ModelConstants, module: str) -> History:
 
 
 def replay_named(module: str) -> Callable[[ModelConstants], ModuleReplay]:
-    """Return the replay of a module's behaviours.
+    """Return the object that reads and replays a module's behaviours.
 
     Raises:
         BadInput: The module has no replay; the message lists the modules with a replay.

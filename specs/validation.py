@@ -54,7 +54,7 @@ class Refusal:
     Attributes:
         event: The refused event, or None if the trace lacks an event.
         lacks: The events of the specification that the trace lacks.
-        explained: The number of explained events.
+        explained: The number of events that the longest explained beginning contains.
         events: The number of events in the trace.
         after: The last explained step or input, or None if no event is explained.
         unexplained: The first unexplained event of each topic, in the order of lines.
@@ -312,12 +312,12 @@ class _Part:
     # Conversion of the recorded trace to a state
 
     def progress(self, state: Any) -> int:
-        """Return the number of explained events, like the module's `Progress`."""
+        """Return the number of explained events, as the specification's `Progress` does."""
         at = state["at"]
         return int(at["steps"]) + sum(sum(map(_int, at[log].values())) for log in ("sent", "answered", "emitted"))
 
     def explains(self, state: Any) -> bool:
-        """Return whether the whole trace is explained, like the module's `IsExplained`."""
+        """Return whether a state explains the whole trace, as the specification's `IsExplained` does."""
         if state["strayed"] != NONE or self._unexplained(state):
             return False
         if self.trace.order == "total" and state["at"]["steps"] != len(self.groups):
@@ -338,7 +338,7 @@ class _Part:
         return sorted(first, key=lambda event: event.line)
 
     def refusal(self, state: Any, strays: Sequence[Any]) -> Refusal:
-        """Return the refusal of the trace, at the state that explains most of it."""
+        """Return the refusal of the trace, from the state that explains most events."""
         possible = tuple(self._possible(state, strayed) for strayed in strays)
         unexplained = tuple(self._unexplained(state))
         if self.trace.order == "total":

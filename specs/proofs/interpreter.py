@@ -120,7 +120,7 @@ class Interpreter:
         """Evaluate an expression.
 
         Raises:
-            Unsupported: The expression isn't supported; the message contains the place.
+            Unsupported: The expression isn't supported; the message contains its file and line.
         """
         match expression:
             case Constant():

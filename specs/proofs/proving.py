@@ -58,7 +58,7 @@ def prove(
 
     Raises:
         BadInput: The module contains unsupported TLA+, or lacks a definition that the proof names; the message contains
-            the place.
+            the file and line.
         MissingTool: z3 isn't installed.
         TlcError: The module can't be parsed.
     """

@@ -54,10 +54,10 @@ _KEPT_STATES = 50_000
 class ForeignKeyJoinReplay(ModuleReplay):
     """Reads behaviours of `ForeignKeyJoin.tla`, under the constants of a model.
 
-    The class has a method for each kind of value in a state, because these methods need the constants.
+    Methods convert the values in a state, because the conversions need the constants.
 
     Raises:
-        BadInput: A constant is missing or has a value outside the module.
+        BadInput: A constant is missing, or has a value that the module doesn't define.
     """
 
     module = MODULE

@@ -31,7 +31,7 @@ class OneToManyJoinReplay(ModuleReplay):
     """Reads behaviours of `OneToManyJoin.tla`, under the constants of a model.
 
     Raises:
-        BadInput: A constant is missing, has a value outside the module, or names a mutant.
+        BadInput: A constant is missing, has a value that the module doesn't define, or names a mutant.
     """
 
     module = "OneToManyJoin"

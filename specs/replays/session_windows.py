@@ -3,7 +3,8 @@
 TLC doesn't report the parameters of actions, so the replay derives each step's action from the states before and after
 the step. Every record has the value 1, and the aggregate counts. The model's store may delete expired sessions at any
 time, which no history line expresses. A clock advance without effect represents such a deletion. The replay compares
-stores only within the retention. The folded changelog is compared with both the reference's behaviour and its meaning.
+stores only within the retention. The replay compares the folded changelog with the reference's state machine and with
+its meaning.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class SessionWindowsReplay(ModuleReplay):
     """Reads behaviours of `SessionWindows.tla`, under the constants of a model.
 
     Raises:
-        BadInput: A constant is missing or has a value outside the module.
+        BadInput: A constant is missing, or has a value that the module doesn't define.
     """
 
     module = "SessionWindows"

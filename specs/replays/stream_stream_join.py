@@ -30,7 +30,7 @@ class StreamStreamJoinReplay(ModuleReplay):
     """Reads behaviours of `StreamStreamJoin.tla`, under the constants of a model.
 
     Raises:
-        BadInput: A constant is missing or has a value outside the module.
+        BadInput: A constant is missing, or has a value that the module doesn't define.
     """
 
     module = "StreamStreamJoin"

@@ -27,7 +27,7 @@ class TableTableJoinReplay(ModuleReplay):
     """Reads behaviours of `TableTableJoin.tla`, under the constants of a model.
 
     Raises:
-        BadInput: A constant is missing or has a value outside the module.
+        BadInput: A constant is missing, or has a value that the module doesn't define.
     """
 
     module = "TableTableJoin"

@@ -134,8 +134,8 @@ class HeldPlay:
         is_strict: Whether a delivery from an empty route is refused, and not ignored.
         is_watched: Whether to record the waiting messages after each arrival.
         keyless_waits: Whether a subscription without a key, which a left join sends for a row without a foreign key,
-            has a separate route. If not, the subscription is delivered with the old key's subscription, or immediately
-            without such a subscription.
+            has a separate route. If false, the subscription is delivered with the old key's subscription, or
+            immediately without such a subscription.
         lines: The played lines.
         entries: The outputs.
         waiting: After each arrival, the waiting messages, if requested.

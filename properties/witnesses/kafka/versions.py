@@ -101,7 +101,7 @@ def name_in_use() -> str:
 
 
 def ignores_stream_joins(version: str) -> bool:
-    """Return whether a release's stream-stream joins ignore the settings of the stores."""
+    """Return whether the stream-stream joins of a release ignore the setting for the kind of stores."""
     return release(version) < (3, 7)
 
 

@@ -124,8 +124,8 @@ def play(
         seed: The seed of the pauses.
         progress: Called with each step.
         first: The index of the first history, if other histories ran before on the same application.
-        own_times: Whether records keep the timestamps of their histories. If not, the timestamps count the records in
-            the order of sending, as in production. Kafka Streams uses timestamps to choose its next input.
+        own_times: Whether records keep the timestamps of their histories. If false, the timestamps increase with each
+            sent record, as in production. Kafka Streams uses timestamps to choose its next input.
 
     Raises:
         StreamproofError: The application or its broker failed, or Kafka refused a record.

@@ -71,7 +71,7 @@ class DeltaLog:
                     files[key] = action["add"]
                 else:
                     files.pop(key, None)
-        # This is the order in Delta's DeltaSourceSnapshot.
+        # Delta's streaming source reads a snapshot's files in this order (DeltaSourceSnapshot).
         return sorted(files.values(), key=lambda add: (add["modificationTime"], add["path"].encode())), metadata
 
     def _until(self, version: int) -> Iterator[DeltaAction]:

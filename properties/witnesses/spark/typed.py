@@ -311,7 +311,7 @@ class TypedSparkWitness:
             change, reason, window, ordinal, place = of_row
             owned = (0, None) if entry.output.key is None else owner(entry.output.key)
             if owned is None:
-                continue  # the row has the reserved key
+                continue  # skip the reserved key's row, which only moves the clock
             index, key = owned
             own = _in_history(entry, key, self.starts_at_ms, windows_too)
             at = None

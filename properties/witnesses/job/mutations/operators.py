@@ -252,7 +252,7 @@ class Changes(ReturnChanges):
     def _other_join(self, node: cst.Call) -> None:
         given = [argument for argument in node.args if argument.keyword is None or argument.keyword.value == "how"]
         how = next((one for one in given if one.keyword is not None), given[2] if len(given) > 2 else None)
-        if how is None and len(node.args) == 2:  # `inner` is the default
+        if how is None and len(node.args) == 2:  # without `how`, the call is an inner join
             more = cst.Arg(cst.SimpleString('"leftOuter"'), cst.Name("how"), cst.AssignEqual(*[_NOTHING] * 2))
             self.add(node, node.with_changes(args=[*node.args, more]), "join")
         if how is not None and isinstance(how.value, cst.SimpleString):

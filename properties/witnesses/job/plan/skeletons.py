@@ -473,7 +473,7 @@ class _Translation:
             return None
         (one, one_us), (other, other_us) = ((self._known(name), us) for name, us in terms if name)  # type: ignore[misc]
         sign, short_us = _BOUNDS.get(tree.kind, (0, 0))
-        if one in left.columns and other in right.columns:  # left + one_us ? right + other_us
+        if one in left.columns and other in right.columns:  # the left side of the comparison is the left input's
             offset_us, sign = (one_us - other_us), -sign
         elif one in right.columns and other in left.columns:
             (one, other), offset_us = (other, one), other_us - one_us

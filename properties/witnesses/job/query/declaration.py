@@ -201,7 +201,8 @@ class JobDeclaration:
         return divergences_of(self.spark, analyzed, IS_CLOCK, nullable)
 
     def refuse_others(self, own: int) -> None:
-        """Stop the queries that the job has started in addition to its own queries.
+        """Stop the job's queries if the job has started more queries than `own`, the number of queries that the check
+        sees.
 
         Raises:
             BadInput: The job has started additional queries.

@@ -160,7 +160,7 @@ def _exec(lift: Lift) -> None:
     named |= {"__file__": str(path), "__package__": package_of(path, lift.text), RUN: run_other}
     vars(module).update({"get_ipython": lambda: Notebook(lift, run_other), **named, **lift.source.names})
     folder = str(path.parent.resolve())
-    # workers import from the script's folder, too
+    # so that workers also import from the script's folder
     sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]
     of_platform = types.ModuleType("pyspark.dbutils")
     vars(of_platform)["DBUtils"] = lambda *_: utilities

@@ -110,7 +110,7 @@ class ScriptSource:
 
 
 class WaitsForQueries(BaseException):
-    """The script waits for its queries, so its run ends."""
+    """Ends the run of a script that waits for its queries."""
 
 
 @dataclass

@@ -153,7 +153,7 @@ def _topics(text: str) -> list[str]:
 def _matches(pattern: str, name: str) -> bool:
     try:
         return re.fullmatch(pattern, name) is not None
-    except re.error:  # Java's patterns have more syntax than Python's
+    except re.error:  # Python can't parse every pattern of Java
         return False
 
 
