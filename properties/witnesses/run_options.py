@@ -146,7 +146,9 @@ class RunOptions:
         return tuple(at for at in crashes if self.is_sink or at.moment != BEFORE or not at.batch)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the options of a rerun as JSON; a batch's number means a crash between its output and its commit."""
+        """Return the options of a rerun as JSON; a batch's number represents a crash between the batch's output and its
+        commit.
+        """
         options = {name: getattr(self, name) for name in SAVED}
         options["stop_after"] = [*self.stop_after]
         options["crash_in"] = [at.batch if at == Crash(at.batch) else at.to_json() for at in self.crash_in]

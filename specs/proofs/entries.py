@@ -93,7 +93,7 @@ def find_proofs(names: Sequence[str], file: Path = FILE) -> tuple[ProofEntry, ..
 
 
 def _entry(group: Mapping[str, Any], entry: Any, where: str, folder: Path) -> ProofEntry:
-    """Read a proof; its module's fields are the defaults of its fields."""
+    """Read a proof; a field that the proof lacks has the value of the module's entry."""
     name = field_of(entry, "name", str, where)
     where = f"{where} ({name})"
     merged = {**group, **entry}

@@ -72,7 +72,7 @@ class ComposedLink:
         return own if self.before is None else [*own, *self.fed(self.before.advance())]
 
     def fed(self, outputs: Sequence[Output]) -> list[Output]:
-        """Process each change that the previous operator has emitted as a record of this operator."""
+        """Convert each change of the previous operator to a record of this operator, and process the record."""
         changes = [output for output in outputs if isinstance(output, Change)]
         return [emitted for change in changes for emitted in self.take(self.as_record(change))]
 

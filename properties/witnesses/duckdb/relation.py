@@ -131,7 +131,7 @@ class Arrivals:
             self.added.append(value if keyed in adds else None)
 
     def relation(self) -> pa.Table:
-        """Return the relation `arrivals`, as the statements read it."""
+        """Return the relation `arrivals`, which the SQL statements read."""
         columns = list(zip(*self.rows, strict=True)) or [()] * 8
         definition, history, batch, heartbeat, side, key, timestamp, named = columns
         named_keys = pa.array(named, pa.int64())

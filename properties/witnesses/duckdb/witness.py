@@ -42,8 +42,8 @@ class DuckDBWitness(Witness):
 
         Returns:
             Outcomes at grain `END`; `final` is the table `{(key, window): (value, timestamp)}` in ms, or for a stream
-            the bag of its results. A sum of floats adds its members in order, so its last digit may differ from a sum
-            of sums.
+            the bag of its results. A sum of floats adds the values in their order, so the last digit may differ from
+            the reference's sum of partial sums.
 
         Raises:
             BadInput: A history is refused, a record is invalid, a whole number or a sum of whole numbers has more than

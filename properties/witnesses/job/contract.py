@@ -25,7 +25,7 @@ JARS = {
 
 
 def location(function: Any) -> str:
-    """Return a function's name, file and line, as messages quote them."""
+    """Return a function's name, file and line as a text for messages."""
     if isinstance(where := getattr(function, "_streamproof_location", None), str):
         return where
     inner = function

@@ -28,7 +28,8 @@ _IN_TEXT = re.compile(r"'((?:[^']|'')*)'|(?<![\w.])(\d+(?:_\d+)*(?:\.\d+)?)(?![\
 def constants_in(roots: Iterable[Any], *, without: Any = None) -> list[Any]:
     """Return the numbers and texts in the code that a user's objects run, in the order of the search.
 
-    The search follows functions, methods and classes that the code names, except those of libraries.
+    The search follows the functions, methods and classes that the code names, but not the functions and classes of
+    libraries.
 
     Args:
         roots: Functions, classes, instances, compiled code, or SQL statements.

@@ -49,7 +49,9 @@ def keyed_tables(sources: Sequence[Source], used: TablesUsed) -> dict[str, str]:
 
 
 def why_unkeyed(sources: Sequence[Source], used: TablesUsed) -> str | None:
-    """Return why the job's use of static tables keeps the histories from sharing a query (None: they can share)."""
+    """Return the reason why the job's use of static tables prevents a shared query of the histories (None: no such
+    reason).
+    """
     carriers = _carriers(sources)
     if not used.initial <= {*keyed_tables(sources, used)}:
         return OTHER_STATE

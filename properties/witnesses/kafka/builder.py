@@ -22,7 +22,7 @@ _SENDER = "SubscriptionSendProcessorSupplier"
 
 @dataclass(frozen=True)
 class KafkaDialect:
-    """The settings of Kafka Streams for which its own defaults differ from its documents.
+    """The settings of Kafka Streams whose defaults in Kafka differ from Kafka's documents.
 
     Attributes:
         exact_retention: Store windows for the declared retention, by default gap + grace or size + grace as in Kafka.
@@ -58,7 +58,7 @@ class Builder:
 
     Args:
         functions: Makes functions in the JVM.
-        dialect: The settings of Kafka Streams for which its own defaults differ from its documents.
+        dialect: The settings of Kafka Streams whose defaults in Kafka differ from Kafka's documents.
         settings: The properties of Kafka Streams; by default the properties of a test driver.
     """
 

@@ -2,7 +2,7 @@
 
 PySpark's Ivy downloads the jars by their Maven coordinates to the user's cache, where later runs find them without a
 network. The JVM is small, and separate from Spark's; a process has one JVM per requested release of Kafka. Each JVM
-ends with the process: it stops as soon as the pipe to its standard input breaks.
+ends with this process, because a JVM stops as soon as the pipe to its standard input breaks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The runner of all queries: it runs a streaming query over prepared micro-batches, in a separate folder.
+"""Runs a streaming query over prepared micro-batches, in a separate folder; all queries of checks use this module.
 
 Each micro-batch has one parquet file per input, so that the check decides which rows are in which micro-batch.
 """

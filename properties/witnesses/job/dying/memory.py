@@ -1,8 +1,8 @@
 """Restores the values that a job's code keeps in memory, as if each start of the job's query were a new process.
 
 A dead process loses its globals, class attributes, closures, caches and open transactions. A check restarts a query in
-the same process, so it restores the original values. The check doesn't restore values that only the reader of a sink's
-target uses: the target outlives the process.
+the same process, so the check itself restores the original values. The check doesn't restore values that only the
+reader of a sink's target uses: the target outlives the process.
 """
 
 from __future__ import annotations

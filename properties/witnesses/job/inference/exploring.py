@@ -341,7 +341,7 @@ def learn(missing: Lacking, learned: dict[str, KnownColumns], streams: Mapping[s
     """Add a column, or a better type, to the only source that can have the column; return whether such a source exists.
 
     By default, a column of a stream and a table counts as the stream's, and a column of several tables as the first
-    table's. If Spark lists the columns among which it searched, this list decides.
+    table's. If Spark's error lists the available columns, this list decides which source lacks the column.
     """
     able = {name: columns for name, columns in learned.items() if columns.can_take(missing)}
     asked = {name: columns for name, columns in able.items() if columns.has_of(missing.beside)}

@@ -166,7 +166,9 @@ def _columns_in_words(name: str, columns: StructType, found: Explored) -> str:
 
 
 def _typed(name: str, found: Explored, columns: StructType, plans: Sequence[Traced]) -> StructType:
-    """Return columns learned as text with the types to which the plans cast them, if these types agree."""
+    """Return the columns with new types: a column learned as text gets the type to which the plans cast it, if they
+    agree.
+    """
     from pyspark.sql.types import StructType, _parse_datatype_string
 
     if name not in found.learned:

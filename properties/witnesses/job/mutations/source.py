@@ -212,7 +212,9 @@ def _of_inputs(sources: Sequence[Source]) -> tuple[bool, Mapping[str, Sequence[s
 
 
 def _alike(schemas: Sequence[pa.Schema]) -> Mapping[str, Sequence[str]]:
-    """Return other columns of the same type in each column's input or table, or other numbers for a number."""
+    """Return for each column the other columns of its type in the same table; if there are none, a number's other
+    numbers.
+    """
 
     def others(schema: pa.Schema, field: pa.Field) -> list[str]:
         beside = [other for other in schema if other.name != field.name]

@@ -89,7 +89,7 @@ class Plan:
         looked_up: For each equality of a stream's column with a static column, as in a lookup: the name of the stream's
             column in lower case, and the id of the static column (None: a computed column).
         computed: The names of the columns in computations: comparisons with a value, extractions, casts.
-        comparisons: The comparisons of columns with constants, as the terms that `compares` reads.
+        comparisons: The comparisons of columns with constants, as terms.
         thresholds: The names of other columns compared with a number by `<`, `<=`, `>` or `>=`, each with the number.
         in_functions: The names of the columns passed to Python functions, which may compute with them.
         inexact: The aggregates whose last digits depend on the order of rows, such as `StddevSamp`.

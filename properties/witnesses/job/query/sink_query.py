@@ -64,7 +64,9 @@ class SinkQuery(JobQuery):
         return query
 
     def put_back(self) -> None:
-        """Restore the values that the sink keeps in Python, because they die with the process."""
+        """Restore the original values of the variables that the sink keeps in Python, because a new process would have
+        these values.
+        """
         self.runnable.memory.put_back()
 
     def emitted(self, run_all: Callable[[], None]) -> WrittenRows:

@@ -111,7 +111,7 @@ class Absent:
         return Absent(f"{self._name}.{name}", self._skip)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Refuse a call, unless it doesn't affect the check."""
+        """Do nothing for a call that doesn't affect the check, and refuse any other call."""
         package = self._name.partition(".")[0]
         if package in QUIET:
             return arguments[0] if len(arguments) == 1 and callable(arguments[0]) else self  # a decorator

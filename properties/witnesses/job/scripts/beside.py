@@ -181,7 +181,7 @@ def files(
 
 
 def of_container(path: Any, folders: Sequence[Path], stat: Callable[[Any], Any] = os.stat) -> Any:
-    """Return an absolute path; if it is missing here, as a container's path is, return the matching file below a
+    """Return an absolute path; if this machine lacks the path, such as a container's, return the matching file below a
     folder.
     """
     if not os.path.isabs(path):

@@ -145,7 +145,7 @@ def _parsed(spark: Any, statement: str) -> Any:
 
     try:
         return spark._jsparkSession.sessionState().sqlParser().parsePlan(statement)
-    except (Py4JJavaError, PySparkException):  # the run of the statement reports its error
+    except (Py4JJavaError, PySparkException):  # no answer for a statement with a syntax error, which its run reports
         return None
 
 
