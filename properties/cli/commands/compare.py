@@ -1,4 +1,4 @@
-"""The command `compare`: witnesses on a data set."""
+"""The command `compare`, which compares the outcomes of witnesses on a data set."""
 
 from __future__ import annotations
 

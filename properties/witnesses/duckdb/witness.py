@@ -1,7 +1,8 @@
 """The witness on DuckDB: one SQL statement per operator over many histories, independent of the reference.
 
-The statements are beside the operators. Each statement computes the clock, lateness, matches and results from
-the arrivals itself; `relation` only converts the arrivals to a table, and `answers` decodes the result.
+The statement of each operator is in a `.sql` file of `properties/operators`. Each statement computes the clock,
+lateness, matches and results from the arrivals itself; `relation` only converts the arrivals to a table, and `answers`
+decodes the result.
 """
 
 from __future__ import annotations

@@ -258,7 +258,7 @@ def await_quiet(
 
     Args:
         look: Reads the state of the topics.
-        patience: The largest time (s) without progress while records wait.
+        patience: The longest allowed time (s) without progress while records wait.
         now: Returns the current time (s).
         sleep: Waits for a number of seconds.
 

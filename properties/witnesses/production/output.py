@@ -44,7 +44,7 @@ class Written:
 
     @property
     def has_batches(self) -> bool:
-        """Return whether the micro-batch of each row is certain."""
+        """Return whether each row's micro-batch is known, and not an estimate."""
         return not self.about and None not in self.batches
 
 

@@ -1,7 +1,7 @@
 """Isolates definitions that crash a shared query, for example by ending the worker, so that other definitions get
 results.
 
-A logic that raises doesn't crash the query, which reports the error as the history's output.
+A logic that raises an exception doesn't crash the query, because the query reports the error as the history's output.
 """
 
 from __future__ import annotations

@@ -328,7 +328,9 @@ def _changed(spark: SparkSession, name: str, value: str) -> str | None:
 
 
 def is_own_session() -> bool:
-    """Return whether streamproof started the running session; then its sessions for threads have the same settings."""
+    """Return whether streamproof started the running session, so that all sessions for threads have the same
+    settings.
+    """
     return _is_own(spark_session(any_provider=True))
 
 

@@ -84,8 +84,8 @@ class Payload:
         schema: The schema: the text of an Avro schema, else the JSON form of a Spark type.
         fields: The fields that the job extracts one by one, each with the name of its type.
         has_header: Whether the job cuts off the 5-byte header of a schema registry's clients.
-        separator: The separator of the parts.
-        names: The names that the job assigns to the parts.
+        separator: The separator of the parts of a split text.
+        names: The names that the job assigns to the parts of a split text.
     """
 
     form: str

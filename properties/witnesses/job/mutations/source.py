@@ -98,7 +98,7 @@ class JobSource:
         """Find the source of a script.
 
         Raises:
-            BadInput: The script is a function without source.
+            BadInput: The script is a function whose source can't be found.
         """
         if callable(script.source):
             return replace(cls.of(script.source), script=script)

@@ -29,7 +29,7 @@ class _Condition(NamedTuple):
 
 
 def divergences_of(spark: SparkSession, analyzed: Any, clock: str, nullable: Collection[str]) -> list[str]:
-    """Return the names of the known divergences of a streaming plan, from its optimized form.
+    """Return the names of the known divergences of Spark's optimizer that affect a streaming plan.
 
     Args:
         spark: The session that runs the plan.

@@ -462,7 +462,7 @@ class _Translation:
                 yield tree
 
     def _pair(self, tree: Tree, left: Node, right: Node) -> tuple[tuple[str, str], int, int] | None:
-        """Return a comparison as a column of each side, an offset and a sign (None: another expression).
+        """Return a comparison as a left column, a right column, an offset (µs) and a sign (None: another expression).
 
         Sign 1 means right ≥ left - offset, -1 means right ≤ left + offset, and 0 means equality.
         """

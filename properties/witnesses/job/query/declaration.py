@@ -99,7 +99,7 @@ class JobDeclaration:
 
     def named(self, reader: DataStreamReader, name: str) -> DataStreamReader:
         """Return the reader of an input's stream; with a name if the session's checkpoints identify sources by name."""
-        # A PySpark before 4.2 ignores the setting: its checkpoints identify sources by position.
+        # PySpark before 4.2 can't name sources, and its checkpoints identify sources by position.
         if self.spark.conf.get(NAMED_SOURCES, "false") != "true" or not hasattr(reader, "name"):
             return reader
         if name == TIME:

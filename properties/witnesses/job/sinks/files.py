@@ -39,7 +39,7 @@ class FileStore(SinkStore):
         """Return the rows of a file.
 
         Raises:
-            BadInput: The file has another format.
+            BadInput: The file isn't in the store's format.
         """
 
 

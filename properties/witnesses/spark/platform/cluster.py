@@ -1,7 +1,7 @@
 """Contacts an existing Spark cluster before Spark starts, and tests the cluster before checks use it.
 
 A cluster has Spark, Python and Spark's Python packages. streamproof sends itself to the cluster's workers, and the user
-names a folder that the workers and this machine share. Problems are reported at once, with the master's URL.
+names a folder that the workers and this machine share. The module reports problems at once, with the master's URL.
 """
 
 from __future__ import annotations
