@@ -231,7 +231,7 @@ def _read_walk(path: Path, known: dict[str, tuple[str, TlaValue]]) -> Trace:
     text = path.read_text(encoding="utf-8", errors="replace")
     if not _CLOSING.search(text):
         raise TlcCrashed(f"TLC's behaviour in {path.name} is truncated: is the disk full? Simulate again.")
-    # The list alternates between a number and the text up to the next number.
+    # `split` returns the states' numbers and texts in turn.
     parts = _WALK_STATE.split(_CLOSING.sub("", text))[1:]
     try:
         states = [parse_state(_plain(part), known) for part in parts[1::2]]

@@ -291,7 +291,8 @@ class _Reading:
             return self.key_without_state(times)
         texts = {column.name for column in self.columns if column.dataType.simpleString() == "string"}
         others = groups
-        if texts & {*self.identity()}:  # keys share no identity, so deduplications need no key
+        # events of different keys have different identities, so a deduplication needn't contain the key
+        if texts & {*self.identity()}:
             others = [places for places in groups if places not in self.query.identities]
         return self.common(groups, times, of_key) or self.common(others, times, of_key)
 

@@ -133,7 +133,7 @@ class TermReader:
         if number in self.made:
             alias = self.made[number]
             term = self._term(alias.children[0], (), depth + 1)
-            # The fields of `row.*` get their names only by aliases.
+            # The fields that `row.*` extracts have no names of their own, so take the alias's name.
             return replace(term, value=alias.node["name"]) if term.kind == "Field" and term.value is None else term
         return Term("Made")
 
