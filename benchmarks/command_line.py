@@ -92,14 +92,14 @@ messages = Console(stderr=True, highlight=False)
 
 
 class On(StrEnum):
-    """The subjects of the count of false alarms."""
+    """Whose false alarms are counted."""
 
     REFERENCE = "reference"
     SPARK = "spark"
 
 
 class Size(StrEnum):
-    """The sizes of the benchmarks."""
+    """How much the benchmarks run: full, or small only to try them."""
 
     FULL = "full"
     SMALL = "small"

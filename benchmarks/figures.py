@@ -72,7 +72,7 @@ class Figure:
 
 
 def figure(name: str, unit: str, runs: Sequence[float], sizes: str, target: Target | None = None) -> Figure:
-    """Return the figure of one or more runs.
+    """Return the figure of one or more runs: their median, minimum and maximum.
 
     Args:
         name: What was measured.

@@ -109,8 +109,9 @@ def ignores_children(number: int) -> bool:
 class CpuClock:
     """Counts the CPU seconds of a process tree by kind, including ended processes.
 
-    The parent of an ended process has waited for it, and contains its CPU seconds. The daemon of Spark's Python workers
-    doesn't wait for them, so this class samples the workers' seconds periodically, and keeps the last sample.
+    The system adds the CPU seconds of an ended process to its parent, once the parent has waited for the process. The
+    daemon of Spark's Python workers doesn't wait for them, so this class samples the workers' seconds periodically, and
+    keeps the last sample.
     """
 
     def __init__(self, root: int) -> None:

@@ -134,13 +134,15 @@ def classes(files: Iterable[Path]) -> dict[str, list[str]]:
 
 
 def types_of(kind: str, known: Mapping[str, list[str]]) -> list[str]:
-    """Return the types of a kind, each with its file, by the suffixes of their names."""
+    """Return the types of a kind, which the suffix of a type's name tells, each with its file."""
     named = re.compile(rf"[A-Za-z]*{KINDS[kind][1]}")
     return sorted(f"{name} in {file}" for name, files in known.items() if named.fullmatch(name) for file in files)
 
 
 def named_twice(known: Mapping[str, list[str]]) -> list[str]:
-    """Return the names of several classes, each with their files, except those with the same meaning everywhere."""
+    """Return the names that several classes share, each with the classes' files, except names that mean the same
+    everywhere.
+    """
     twice = {name: files for name, files in known.items() if len(files) > 1 and not name.startswith("_")}
     return sorted(
         f"{name}: {', '.join(files)}"
@@ -164,7 +166,7 @@ def traced(check: str) -> list[str]:
 
 
 def show(name: str, count: int, limit: str, names: list[str]) -> None:
-    """Print a count, its target, and the counted items."""
+    """Print a count, the target of the count, and the counted items."""
     print(f"{name}: {count}, {limit}")
     for one in names:
         print(f"    {one}")

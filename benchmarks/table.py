@@ -1,7 +1,7 @@
 """The saved figures of `benchmarks/results.json`, and the cells of `sinks.json`, as tables of the documentation.
 
-`docs/benchmarks.md` shows the figures that have the field `main`. `docs/sinks.md` shows the results of
-`streamproof sinks --json benchmarks/sinks.json`, the faults of a process in one column.
+`docs/benchmarks.md` shows the figures that have the field `main`. `docs/sinks.md` shows the results of `streamproof
+sinks --json benchmarks/sinks.json`; all faults of a process share one column.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COLUMNS = ("figure", "measured", "target", "command")
 
 
 def table(results: Mapping[str, Any], name: str = "main") -> str:
-    """Return the figures with this name as a Markdown table; figures older than the present code are marked with †."""
+    """Return the figures that have the field `name` as a Markdown table; figures of older code are marked with †."""
     rows = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     for figure in results["figures"]:
         if name in figure:

@@ -87,7 +87,7 @@ class Left:
         before, after = self.join.foreign_key_of(old), self.join.foreign_key_of(new)
 
         def ask(foreign_key: Key, instruction: Instruction) -> Subscription:
-            # An unsubscription without response needs no hash.
+            # The hash identifies a row in a response, and this unsubscription gets none.
             silent = instruction is Instruction.DELETE_KEY_NO_PROPAGATE
             return Subscription(foreign_key, key, None if silent else digest_of(new), instruction, timestamp)
 

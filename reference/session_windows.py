@@ -3,7 +3,7 @@
 Source: KIP-94 ("Proposed Changes", "Late arriving data"); a merge's tombstones are ordered as in Kafka Streams.
 KIP-94 doesn't say whether closed sessions are final. Here a closed session (end < clock - gap - grace) is final: no
 record merges with it. A record that joins an open session (`late` is `merged`) may thus lie within a closed session, as
-in a@0 a@3 a@1 a@0 with gap 1 and grace 1.
+in the records a@0 a@3 a@1 a@0 (key@timestamp) with gap 1 and grace 1.
 """
 
 from __future__ import annotations

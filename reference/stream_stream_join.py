@@ -33,7 +33,7 @@ def meaning(join: StreamStreamJoin, accepted: Iterable[Accepted], clock: int) ->
 
 
 def _matches(join: StreamStreamJoin, record: Record, earlier: Record, clock: int) -> bool:
-    """Return whether a record that arrives at `clock` (ms) finds an earlier record of the other stream."""
+    """Return whether a record that arrives at the clock time `clock` (ms) can join a record that arrived before."""
     if record.key is None or record.key != earlier.key or record.input == earlier.input:
         return False
     left, right = (record, earlier) if record.input == "left" else (earlier, record)
@@ -88,7 +88,7 @@ class Behaviour:
 
         others = self.buffers["right" if record.input == "left" else "left"][record.key]
         partners = [row for row in others if _matches(join, record, row.record, self.clock.now)]
-        # If the left side alone drives the join, nothing looks up left rows.
+        # If right records emit nothing, no record looks up left rows, so they aren't stored.
         if record.input == "right" or join.right_drives:
             self.buffers[record.input][record.key].append(Buffered(record, matched=bool(partners)))
         if record.input == "right" and not join.right_drives:

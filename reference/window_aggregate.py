@@ -30,7 +30,7 @@ class Message:
 
 @dataclass
 class Filled:
-    """A window of a key with its messages; `shown` are the windows whose rows the table contains."""
+    """A window of a key with its messages; `shown` are the windows under which the table has its earlier results."""
 
     windows: WindowAggregate
     key: Key

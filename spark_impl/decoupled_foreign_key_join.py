@@ -243,8 +243,8 @@ class _Messages:
 
     @property
     def place_type(self) -> T.StructType:
-        """The type of the order in a batch: the input's turn; then a message's batch, ordinal and route, or a row's
-        order.
+        """The type of the order in a batch: the input's rank (`turn`); then a message's batch, ordinal and route, or a
+        row's order.
         """
         sent = T.StructType().add("turn", "integer").add("batch", "long").add("ordinal", "integer")
         return sent.add("route", "long").add("order", self.tables.lefts.order_type).add("at", "long")

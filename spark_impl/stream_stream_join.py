@@ -189,14 +189,15 @@ def _watermarked(source: OperatorInput, join: StreamStreamJoin) -> DataFrame:
     moving = source.time.isNotNull() if join.null_key == "keep" else source.time.isNotNull() & ~without_key
     at = F.unix_millis(source.time)
     rows = source.frame.filter(moving).select(
-        # 1 ms later, because the watermark begins at 1970, and a record at the watermark is late.
+        # 1 ms later: the watermark begins at 1970 and a record at the watermark is late, so a record at 1970 would be
+        # late.
         F.timestamp_millis(at + 1).alias(f"{source.side}_clock"),
         at.alias(f"{source.side}_timestamp"),
         *(column.alias(name) for name, (column, _) in zip(names, source.keys, strict=True)),
         source.value.alias(f"{source.side}_value"),
     )
     taken = value.isNotNull() & ~any_null([F.col(name) for name in names])
-    # Spark moves a filter below the watermark, unless the filter names the clock. Filtered rows then wouldn't move it.
+    # The filter names the clock, because Spark would otherwise filter rows before they move the watermark.
     behind = F.when(F.unix_millis(clock) > BEFORE_ALL_TIMES, taken)
     return rows.withWatermark(f"{source.side}_clock", f"{join.grace_ms} milliseconds").filter(behind)
 

@@ -1,6 +1,7 @@
 """Topics, as files or on Kafka: a query's messages wait there for another query.
 
-A topic keeps the messages of each key in the order of appending. The protocol requires nothing more of a topic.
+A topic keeps the messages of each key in the order of appending. The foreign-key join's protocol requires nothing more
+of a topic.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class FileTopic:
 
 @dataclass(frozen=True)
 class KafkaTopic:
-    """A topic on Kafka: JSON messages, partitioned by the JSON of their key, at least once.
+    """A topic on Kafka, to which each message is written at least once, as JSON, partitioned by the JSON of its key.
 
     The topic needs Spark's Kafka connector on the class path: `spark.jars.packages` with
     `org.apache.spark:spark-sql-kafka-0-10_2.13:<Spark's version>`.

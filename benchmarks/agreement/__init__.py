@@ -1,1 +1,1 @@
-"""Counts the agreement of two witnesses over thousands of histories or more."""
+"""Counts on how many of thousands of histories two witnesses (systems that run histories) disagree."""

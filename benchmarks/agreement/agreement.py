@@ -1,6 +1,6 @@
 """Counts on how many of 10,000 random histories each operator on Spark disagrees with the reference.
 
-With `--on` the benchmark counts false alarms instead, over millions of histories with drawn definitions.
+With `--on` the benchmark instead counts false alarms, over millions of histories with random definitions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FIRST_SEED = 1
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Count disagreements operator by operator; each round draws new histories, evenly over the definitions."""
+    """Count disagreements operator by operator; each round draws new histories, equally many for each definition."""
     if setting.on is not None:
         return false_alarms.run(setting)
     count, rounds = setting.size(10_000, 60), setting.times(1)

@@ -1,7 +1,7 @@
 """Counts false alarms: histories of correct operators on which a law of a check finds a difference.
 
-Histories are drawn as in `streamproof check`: definitions, clock schedules, values and keys. Each round draws new
-histories, with its own seed.
+Histories are drawn as in `streamproof check`, with random definitions, clock schedules, values and keys. Each round
+draws new histories, with its own seed.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Count:
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Count false alarms: the reference against DuckDB on all cores, or Spark against all its judges."""
+    """Count false alarms: of the reference against DuckDB, on all cores, or of Spark under the laws."""
     assert setting.on is not None
     names = setting.among([*registered()])
     wanted = setting.histories or setting.size(FULL[setting.on], SMALL[setting.on])
@@ -238,11 +238,11 @@ def round_on_reference(names: Sequence[str], each: int, seed: int) -> Round:
 
 
 def rounds_on_spark(registrations: Sequence[Registration], wanted: int, seed: int) -> Iterator[Round]:
-    """Yield the counts of each pool of histories on Spark, endlessly; one pool runs while this process judges another
+    """Yield the counts of each pool of histories on Spark, endlessly. The next pool runs while this process judges a
     pool.
 
-    All laws that need no further query judge the histories: changes, labels, tables, DuckDB, the state, and the
-    relation of a history to its variant.
+    The laws that need no further query judge the histories: they compare changes, labels, tables, DuckDB's result, the
+    state, and a history with its variant.
     """
     no_further_query = [law for law in ALL_LAWS if not isinstance(law, RerunLaw)]
     laws = {one.name: asked_of(one, no_further_query)[0] for one in registrations}

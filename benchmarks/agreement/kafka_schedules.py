@@ -1,8 +1,9 @@
-"""Counts on how many of 10,000 random schedules Kafka's own foreign-key join differs from the model of its protocol.
+"""Counts on how many of 10,000 random schedules Kafka's own foreign-key join differs from the reference's protocol.
 
 Each history has a random schedule of delivery, after which no message waits. After each step the output and the waiting
-messages are compared; a difference that a named divergence explains is counted under that name. The benchmark also
-measures the rate of scheduled histories on Kafka Streams' test driver, and the time of every race.
+messages are compared; a difference that a named divergence (a known difference of Kafka) explains is counted under that
+name. The benchmark also measures the rate of scheduled histories on Kafka Streams' test driver, and the time of every
+race.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ TOGETHER = 1_000
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Count the unexplained differences of each join, and measure the rate and the races."""
+    """Count the unexplained differences of each join; measure the rate of histories, and the time of the races."""
     count = setting.size(10_000, 40)
     figures = []
     for join, options in JOINS.items():
@@ -61,7 +62,7 @@ def rate(setting: Setting) -> Figure:
     count = setting.size(TOGETHER, 40)
     drawn = schedules(JOINS["inner"], count, setting.seed)
     kafka = KafkaWitness()
-    kafka.evaluate(drawn)  # this run starts the JVM, and is the warm-up
+    kafka.evaluate(drawn)  # this run starts the JVM; it isn't measured
     setting.progress(f"{count:,} scheduled histories on Kafka Streams")
     runs = [count / seconds(lambda: kafka.evaluate(drawn)) for _ in range(setting.times())]
     sizes = f"{count:,} histories, {sum(len(history.lines) for history in drawn) / count:.1f} steps each"
@@ -70,7 +71,9 @@ def rate(setting: Setting) -> Figure:
 
 
 def races(setting: Setting) -> Iterator[Figure]:
-    """Measure the time of the races, by their schedules and in every order, both in a running JVM."""
+    """Measure the time to play all races by their schedules, and in every order of their messages, without the JVM's
+    start.
+    """
     for every, bound in ((False, 60), (True, 120)):
         setting.progress("every race" + every * ", in every order of its messages")
         found: list[Any] = []

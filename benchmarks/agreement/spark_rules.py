@@ -66,12 +66,12 @@ class Case:
 
     Attributes:
         name: The name of the case in figures.
-        rule: The rules.
+        rule: The rules in `reference/spark` that compute the expected rows.
         job: The operator on Spark: a function from the inputs by name to the query.
         mode: The output mode.
         inputs: The names of the inputs.
         keys: The output columns that contain the history's key, of which at least one isn't null.
-        ends: The end of a window, and the distance between windows, in microseconds.
+        ends: The end of one window, and the distance between the ends of windows, in microseconds.
     """
 
     name: str
@@ -162,7 +162,7 @@ def draw(case: Case, count: int, drawn: random.Random) -> list[JobHistory]:
     clock = [BASE_US + drawn.randrange(1_000) * 1_000_000]
     while len(clock) < BATCHES:
         now = clock[-1] + max(0, far() + drawn.choice((0, far())))
-        if drawn.random() < 0.5:  # these times move the watermark to a window's end, or just beside the end
+        if drawn.random() < 0.5:  # move the watermark to a window's end, or just beside it
             delay_us = next(iter(case.rule.delays_us.values()), 0)
             now += (end + delay_us - now) % apart + drawn.choice((0, 0, *JITTERS))
         clock.append(max(now, clock[-1]))
@@ -200,7 +200,7 @@ def spark_rows(case: Case, trigger: Trigger, histories: Sequence[JobHistory]) ->
         available = 0
 
         def write(frame: DataFrame, batch_id: int) -> None:
-            # With `available_now` batches without data run at the end, and otherwise after the newest file.
+            # A batch without data belongs to the newest file by default, and to the last file with `available_now`.
             number = available - 1 if trigger == "default" else min(batch_id, len(clock) - 1)
             rows: dict[int, list[Row]] = {}
             for row in arrow_table_of(frame).to_pylist():

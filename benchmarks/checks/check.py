@@ -1,5 +1,4 @@
-"""Measures the gate: Measures the CPU seconds, wall time, memory and first results of checks, and compares them with an
-earlier commit.
+"""Measures the CPU seconds, wall time and memory of checks, and the time to their first results, in two commits.
 
 CPU seconds count the whole process tree (Python, the JVM, its workers, and their child processes).
 """
@@ -80,7 +79,7 @@ def run(setting: Setting) -> list[Figure]:
         for number in range(rounds):
             setting.progress(f"round {number + 1} of {rounds}")
             for form, runs in checks.items():
-                # A check of few histories is inconclusive, because few histories meet too few goals.
+                # A small check is inconclusive (exit code 2), because few histories don't cover all coverage goals.
                 runs.append(_streamproof(setting, programs[form], ["check", *asked], exits=2 if setting.small else 0))
             mutants.append(_streamproof(setting, HERE, ["check", *MUTANT, *asked], exits=1))
             if not setting.small:

@@ -98,7 +98,7 @@ def _parts(operator: str, definitions: Sequence[Options], count: int, seed: int)
 
 
 def _as_of_spark(history: History, played: Played) -> Outcome:
-    """Return the outcome that a right Spark would report: the entries of each batch, ordered only within each key."""
+    """Return the outcome that Spark reports if it agrees: the entries of each batch, ordered only within each key."""
     entries = sorted(played.entries, key=lambda entry: (entry.batch, entry.output.key or ""))
     unnumbered = [Entry(-1, entry.batch, entry.output) for entry in entries]
     return Outcome(history.name, Grain.BATCH, unnumbered, is_stream=played.definition.is_stream)

@@ -173,7 +173,7 @@ def _urls(drawn: np.random.Generator, many: int) -> pa.Array:
 
 
 def _extra(drawn: np.random.Generator, used: Numbers, bytes: int) -> pa.Array:
-    """Create text that fills a record up to this many bytes on average, within a fifth."""
+    """Create text so that records have this many bytes on average; the text's length varies by a fifth."""
     wanted = np.maximum(bytes - used, 0)
     around = np.rint(wanted * 0.2).astype(np.int64)
     return _text(drawn, wanted - around + drawn.integers(0, np.maximum(2 * around, 1)))

@@ -54,10 +54,10 @@ QUERIES: Mapping[str, Sequence[str]] = {
 """The fields of each query's rows."""
 TEXTS = ("item_name", "description", "channel", "url", "extra")
 SETTINGS: Mapping[str, str] = {
-    # Commit exactly once every so many ms, like a micro-batch and like Bytewax's epochs here.
+    # One transaction per interval, like a micro-batch of Spark and an epoch of Bytewax in this benchmark.
     "processing.guarantee": "exactly_once_v2",
     "commit.interval.ms": "1000",
-    # A table reads its topic again instead of its own changelog.
+    # A table's topic also serves as its changelog, so a table writes no second copy.
     "topology.optimization": "all",
     "auto.offset.reset": "earliest",
 }

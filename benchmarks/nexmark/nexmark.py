@@ -72,7 +72,7 @@ def run(setting: Setting) -> list[Figure]:
     forms = {query: _forms(setting, query) for query in queries}
     with_all = {query: [form for form in of if form not in FEWER] for query, of in forms.items()}
     runs = _through(setting, with_all, setting.size(EVENTS, 20_000), RATE)
-    # The smaller runs cover the same event time, so that as many sessions end before the last batch.
+    # The smaller runs cover the same event time, so that equally many sessions end before the last batch.
     count, rate = setting.size(EVENTS // FEWER_BY, 20_000), setting.size(RATE // FEWER_BY, RATE)
     with_fewer = {query: [OPERATORS, *FEWER] for query, of in forms.items() if {*FEWER} & {*of}}
     fewer = _through(setting, with_fewer, count, rate)
@@ -80,7 +80,7 @@ def run(setting: Setting) -> list[Figure]:
     for query in queries:
         figures += query_figures(query, runs[query], setting.size(BATCHES, 3))
         of_fewer = query_figures(query, fewer.get(query, {}), setting.size(BATCHES, 3))
-        # Only the ratio needs this run of the operators over fewer events.
+        # Leave out the operators' own figures over fewer events: only the ratio to the other forms needs this run.
         figures += [one for one in of_fewer if any(FORMS[form] in one.name for form in FEWER)]
     # In a small run, one query suffices to test both forms.
     at_rates = {query: _of_spark(query) for query in queries if query in AT_RATES[: setting.size(len(AT_RATES), 1)]}

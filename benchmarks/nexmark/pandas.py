@@ -64,7 +64,7 @@ def _last_bid(key: tuple[int, int], frames: Iterator[Frame], state: GroupState) 
 
 
 def keep(state: GroupState, value: tuple[Any, ...], lasts: Sequence[Any]) -> None:
-    """Store a state until the watermark is one gap past the first of these times (ms), or remove it without a time."""
+    """Store a state until the watermark is one gap past the first of these times (ms); without times, remove it."""
     if lasts:
         state.update(tuple(part.item() if isinstance(part, np.generic) else part for part in value))
         # A timeout must be after the current watermark, and fires when the watermark has passed its time.

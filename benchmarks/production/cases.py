@@ -52,7 +52,7 @@ class Case:
         against: The description of the baseline; a streaming baseline runs over the same micro-batches.
         result: Whether the results are a table, of which the last change of a key (and window) counts, or a stream.
         streaming: Whether the baseline is a streaming query.
-        same: The compared columns of the changelog; the baseline's columns have the same names.
+        same: The columns of the changelog that are compared with the baseline's columns of the same names.
         settings: Spark settings of the baseline.
     """
 
@@ -116,7 +116,7 @@ def chosen(columns: Columns, rows: np.ndarray[Any, Any]) -> Columns:
 
 
 def stream_and_table(rows: int) -> Mapping[str, Columns]:
-    """Return a table of 95 in 100 keys, which arrives first, and a stream."""
+    """Return a table, which has a row for 95% of the keys and arrives first, and a stream."""
     table = min(KEYS, rows // 4)
     both = stream_of(rows)
     in_table = np.random.default_rng(1).permutation(KEYS)[:table]
@@ -271,7 +271,9 @@ def session_windows_case() -> Case:
 
 
 def window_aggregate_case() -> Case:
-    """Sum fixed windows, which late records update for a minute, compared with Spark's `window` with that delay."""
+    """Sum fixed windows, which late records update for a minute, compared with Spark's `window` with a delay of a
+    minute.
+    """
     from streamproof.spark_impl.window_aggregate import window_aggregate
     from streamproof.spark_impl.windowed_table import native_windowed_table
 

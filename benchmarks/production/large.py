@@ -49,7 +49,7 @@ def run(setting: Setting) -> list[Figure]:
                 setting.progress(f"{operator}: {records:,} records, workers: {workers}")
                 halves = Halves(_half(words, batches // 2), _half(words, None))
                 found[workers] = figures_of(operator, workers, halves, records, batches)
-                # Report now, because the next part takes as long again and may be interrupted.
+                # Report these figures now, because the next number of workers takes as long, and may be interrupted.
                 for one in found[workers]:
                     setting.progress(f"{one.name}: {one.median:,.2f} {one.unit}")
                 shutil.rmtree(Path(name) / "checkpoint")

@@ -5,8 +5,8 @@ Each operator runs as a streaming query on RocksDB over parquet files, one per m
 benchmark runs the operator of this commit and of commit ce10c6f, a baseline with the same result, and a query that only
 reads the inputs. Each query has a separate process, and runs twice in this process. The first run is the warm-up. The
 first run also writes results for the comparison with the baseline, because wrong results make a benchmark worthless.
-The second run computes all its results and discards them. The second run measures the CPU seconds of the whole process
-tree (Python, the JVM and the workers) from start to end. Growth counts the CPU seconds after the first batch, which
+The second run computes all its results and discards them. The benchmark measures the CPU seconds of the whole process
+tree (Python, the JVM and the workers) during the second run. Growth counts the CPU seconds after the first batch, which
 also starts the query.
 """
 
@@ -64,7 +64,7 @@ HERE = Program(ROOT, os.environ)
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure operator by operator; the forms take turns, each in a fresh process."""
+    """Measure operator by operator; in each round every form runs once, in a fresh process."""
     require_proc()
     rows, batches, rounds = setting.size(1_000_000, 8_000), setting.size(BATCHES, 4), setting.times(1)
     figures: list[Figure] = []
@@ -205,7 +205,7 @@ def growth(name: str, runs: Sequence[Measured], rows: int, batches: int, target:
 
 def differing(name: str, compared: Sequence[tuple[int, int]]) -> Figure:
     """Return the number of different rows, from each comparison's numbers of rows and of different rows."""
-    # Fail without results, because a comparison of nothing always agrees.
+    # A comparison without rows counts as a difference, because it would always agree.
     different = [differ if rows else 1 for rows, differ in compared]
     return figure(name, "rows", different, f"of {compared[0][0]:,}", Target("at most", 0))
 
@@ -247,8 +247,8 @@ def over_states(
         form: The form.
         operator: The operator, one of `FILLED`.
         spread: The spread of the batches' keys, as in `over_state`.
-        keys: The number of keys in the state, run by run.
-        sizes: The number of records per batch.
+        keys: The numbers of keys in the state; each is a separate run.
+        sizes: The sizes of batches, in records.
         turns: The number of batches of each size. The first turn finishes the remaining work of filling the state, and
             doesn't count.
 

@@ -252,7 +252,7 @@ def streaming_session(settings: Mapping[str, str]) -> SparkSession:
 
 
 def with_plain_hadoop(session: SparkSession) -> None:
-    """Restore a session's original Hadoop file system and all its settings' origins."""
+    """Restore a session's original Hadoop file system, and reload its Hadoop settings from their files."""
     session._jvm.org.apache.hadoop.fs.FileSystem.closeAll()
     session._jsc.hadoopConfiguration().reloadConfiguration()
 

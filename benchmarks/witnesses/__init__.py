@@ -1,1 +1,1 @@
-"""Benchmarks of witnesses: the time, memory and queries of histories."""
+"""Benchmarks of witnesses, the systems that run histories: the time, memory and queries that histories need."""

@@ -1,6 +1,6 @@
-"""Measures how much cheaper a cohort is than one query per history, and Spark's own operator on a cohort.
+"""Measures how much cheaper a cohort (many histories in one query) is than one query per history.
 
-The benchmark times Spark, packing and unpacking, but not drawing and the reference.
+It measures the operator and Spark's own operator, with packing and unpacking, but without drawing and the reference.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .profiles import PROFILES
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure single histories and the cohort in turn, in one session after a warm-up."""
+    """Measure single histories and the cohort in turn, after a warm-up, in one Spark session."""
     count, rounds = setting.size(5000, 300), setting.times()
     update, native = (_cohort(name, count) for name in ("update", "native"))
     native_large = _cohort("native", 4 * count)

@@ -1,4 +1,4 @@
-"""Measures DuckDB on a cohort, against the reference on the same histories."""
+"""Measures the speed of DuckDB on a cohort (many histories at once), and of the reference on the same histories."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MEASURED = ("update", "close", "own")
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure; Measure; The two witnesses take turns."""
+    """Measure DuckDB and the reference in turn, on the same histories."""
     count, rounds = setting.size(5000, 500), setting.times(5)
     drawn = {name: list(draw_histories(PROFILES[name], count, seed=0)) for name in MEASURED}
     setting.progress("warming up: a small cohort")

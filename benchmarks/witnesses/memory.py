@@ -1,4 +1,4 @@
-"""Measures the peak resident memory of the check of a cohort, in a separate process.
+"""Measures the peak resident memory of a process that checks a cohort (many histories in one query).
 
 `python -m benchmarks.witnesses.memory COUNT` runs one check in this process, and prints the peaks (bytes) as JSON.
 """
@@ -49,7 +49,7 @@ def run(setting: Setting) -> list[Figure]:
 
 
 def watch(root: int, peaks: dict[int, tuple[str, int]], done: threading.Event) -> None:
-    """Record the peak (bytes) of a process and all its descendants, until done."""
+    """Record the peak memory (bytes) of a process and all its descendants, until `done` is set."""
     while True:
         stop = done.wait(EVERY_SECONDS)
         for number, kind in tree_of(root, processes()).items():
@@ -60,7 +60,9 @@ def watch(root: int, peaks: dict[int, tuple[str, int]], done: threading.Event) -
 
 @contextlib.contextmanager
 def peaks_of(root: int) -> Iterator[dict[str, int]]:
-    """Measure the peaks (bytes) of a process, its JVM and its workers, and add them to the result afterwards."""
+    """Measure the peak memory (bytes) of a process, its JVM and its workers in the block, and then add them to the
+    result.
+    """
     sums = dict.fromkeys(KINDS, 0)
     peaks: dict[int, tuple[str, int]] = {}
     done = threading.Event()

@@ -1,4 +1,4 @@
-"""Measures how many histories per second each operator of `spark_impl` runs, in a cohort and in one query each."""
+"""Measures how many histories per second each operator of `spark_impl` runs: many in a query, and one in a query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures the reference of every operator against DuckDB and the real Kafka Streams, on the same histories."""
+"""Measures the speed of every operator's reference, DuckDB and the real Kafka Streams on the same histories."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(setting: Setting) -> list[Figure]:
         each = max(1, count // len(profiles))
         drawn = {name: _drawn(operator, options, each) for name, options in profiles.items()}
         served = {name: histories for name, histories in drawn.items() if KafkaWitness().refuses(histories[0]) is None}
-        # Use many histories, because each statement has a fixed cost.
+        # Many histories, because each SQL statement has a fixed cost.
         large = {name: _drawn(operator, options, 5 * each) for name, options in profiles.items()}
         by_duckdb = _rates(large, {"the reference": play_all, "DuckDB": DuckDBWitness().evaluate}, rounds)
         sizes = f"{5 * each * len(drawn):,} histories"

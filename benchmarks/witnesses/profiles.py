@@ -1,4 +1,4 @@
-"""The session windows whose histories are measured, all under one clock schedule."""
+"""The options of the session windows whose histories are measured; the clock advances alike in all histories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A counterexample: a history that breaks a law, with all data to save and recheck the history."""
+"""A counterexample: a history that breaks a law, with all data for saving it, and for checking the law on it again."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class Counterexample(Generic[AnyHistory]):
         original: The original history, if the law compares a variant with its original.
         way: The run options of the law's second run, if any; for a job, the run options of the query. None if not
             saved.
-        confirmed: Whether the history also breaks the law when run alone, outside its cohort.
+        confirmed: Whether the history also breaks the law when run alone, outside its cohort (the histories that share
+            a query).
         unconfirmed: The reason why the counterexample isn't confirmed; empty if confirmed.
         seed: The seed of the check; None if not saved.
         versions: The versions of streamproof and its libraries in the check; empty if not saved.

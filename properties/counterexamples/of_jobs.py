@@ -132,9 +132,9 @@ def watermarks_of(
     if delays_us is None or not history.batches:
         return []
     largest: list[dict[str, int | None]] = [dict.fromkeys(delays_us, clock) for clock in history.clock]
-    if not largest:  # only the history's rows move the watermark
+    if not largest:  # without clock advances, only the history's rows move the watermark
         largest = [{source.name: source.latest_us(batch) for source in sources} for batch in history.batches]
-    # The additional empty batch shows the last watermark.
+    # A batch's second watermark is the next batch's first, so the last batch needs an empty batch after it.
     with_one_more = micro_batches([*largest, {}], delays_us, trigger=trigger)
     late, after = zip(*((one.late_ms, one.eviction_ms) for one in with_one_more if one.has_data), strict=True)
     return [BatchWatermarks(*(ms * 1_000 or None for ms in both)) for both in zip(late, after[1:], strict=False)]
@@ -192,7 +192,7 @@ class JobStore(Store):
             f"{self.job} differs from {self.oracle} on this history. The check ended before it had shrunk the history."
         )
         unshrunk = replace(self._without_rows(history, run, why), confirmed=False)
-        with contextlib.suppress(OSError):  # saving the smaller history reports a full disk
+        with contextlib.suppress(OSError):  # a full disk is reported when the smaller history is saved
             return self._put(unshrunk, _arriving(unshrunk, "What arrives:"), "never")
         return None
 
@@ -219,7 +219,7 @@ class JobStore(Store):
             lines += ["", AS_FOUND, "", other, *self._saved(as_found, other)[0]]
         elif path is not None and path != unshrunk:
             self.forget(unshrunk)
-        return "\n".join([text, head, *lines]), path  # the sentence comes first, for pytest's summary
+        return "\n".join([text, head, *lines]), path  # pytest's summary shows only the first line
 
     def failure(self, history: JobHistory, run: RunOptions, why: str) -> str:
         """Save a history that makes the job's query fail, and return the message."""
@@ -316,7 +316,7 @@ def saved_histories(examples: Sequence[str | Path], folder: Path | None, sources
 
 def _seed(folder: Path) -> int | None:
     """Return the seed of the check that saved a counterexample; None if its metadata contain no seed."""
-    with contextlib.suppress(BadInput):  # a replay needs only the history
+    with contextlib.suppress(BadInput):  # ignore damaged metadata, because a replay needs only the history
         seed = read_metadata(folder).get("seed")
         return seed if type(seed) is int else None
     return None

@@ -98,7 +98,7 @@ class FolderStore(Store):
             and known.mutant in (None, mutant)
             and (subject == "reference" or known.history.clock == "batch")
         }
-        return list(by_content.values())  # replay equal counterexamples of two versions only once
+        return list(by_content.values())  # of equal counterexamples that two versions saved, replay one
 
 
 def saved(folder: Path, operator: str) -> Iterator[Counterexample[History]]:
@@ -140,7 +140,7 @@ def _read(path: Path, operator: str) -> Counterexample[History]:
     del fields["operator"]
     original = replace(read_history(path / ORIGINAL), name="original") if fields.pop("original") else None
     try:
-        way = None if content.get("way") is None else run_options(content["way"])  # an earlier version wrote no `way`
+        way = None if content.get("way") is None else run_options(content["way"])  # earlier versions saved no `way`
     except BadInput as error:
         raise BadInput(f"{path / METADATA}: way: {error}; write it as it was") from None
     return Counterexample(history=history, **fields, original=original, way=way, folder=path)

@@ -175,7 +175,7 @@ def read_each(parent: Path, read: Callable[[Path], T], remedy: Callable[[Path], 
             if any((path / name).exists() for name in (HISTORY, METADATA)):
                 yield read(path)
         except BadInput as error:
-            if path.exists():  # another check may have replaced the counterexample by a smaller one
+            if path.exists():  # if the folder is gone, another check has replaced it by a smaller counterexample
                 raise BadInput(f"{error}{remedy(path)}") from None
         except OSError as error:
             raise BadInput(f"{path}: can't be read ({error.strerror}): check its permissions") from None
@@ -210,14 +210,15 @@ def _is_same(folder: Path, files: Mapping[str, str], metadata: Mapping[str, obje
 
 
 def _refresh(hidden: Path, folder: Path, metadata: Mapping[str, object], refresh: Refresh) -> None:
-    """Replace the files of a saved counterexample by hidden files, each atomically, if `refresh` says so."""
+    """Replace the files of a saved counterexample by those in `hidden`, each atomically, if `refresh` says so."""
     with suppress(BadInput, FileNotFoundError):  # another process may have removed the folder
         if refresh == "unconfirmed" and metadata["confirmed"] and read_metadata(folder).get("confirmed"):
             return
         files = {path.name for path in hidden.iterdir()}
         for stale in {path.name for path in folder.glob("test_*.py")} - files:
             (folder / stale).unlink()
-        for name in sorted(files, key=lambda name: name == METADATA):  # the metadata last: they contain `confirmed`
+        # Replace the metadata last, because their field `confirmed` must not precede the other files.
+        for name in sorted(files, key=lambda name: name == METADATA):
             os.replace(hidden / name, folder / name)
         _sync(folder)
 
@@ -227,7 +228,7 @@ def _hidden(parent: Path) -> Iterator[Path]:
     """Create a hidden folder that is locked in the block, and removed afterwards."""
     while True:
         hidden = parent / f"{HIDDEN}{uuid.uuid4().hex}"
-        hidden.mkdir()  # mkdtemp would exclude other users
+        hidden.mkdir()  # not mkdtemp, whose folders other users can't read
         try:
             descriptor = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:  # another process removed the folder before the lock

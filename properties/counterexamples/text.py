@@ -130,7 +130,7 @@ def compared_rows(left: Outcome, right: Outcome, keys: Container[str | None]) ->
                 if output.key in keys:
                     side[arrival if by_arrival else batch, output.key, type(output)].append(output)
         emitted_of = {(number, key) for side in sides for number, key, _ in side}
-        # None sorts before every key, also before the empty text.
+        # Sort None before every key, even before the empty text.
         for number, key in sorted(emitted_of, key=lambda step: (step[0], step[1] is not None, step[1] or "")):
             when = f"{'arrival' if by_arrival else 'batch'} {number}"
             for kind, compared in ((Change, True), (Dropped, all(outcome.knows_dropped for outcome in outcomes))):
@@ -156,7 +156,7 @@ def test_to_paste(counterexample: Counterexample[History]) -> str | None:
         arguments.append(f"mutant={counterexample.mutant!r}")
     if counterexample.way is not None:
         arguments.append(f"way={counterexample.way.to_json()!r}")
-    # A history's text is ASCII, and JSON never contains three quotes in a row.
+    # A raw string with three quotes can hold any history: its text is ASCII, and JSON never has three quotes in a row.
     written = "".join(f'{name} = r"""\n{text}"""\n\n' for name, text in texts.items())
     return (
         "from streamproof import assert_holds\n\n"

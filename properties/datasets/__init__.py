@@ -1,1 +1,1 @@
-"""Real data sets: load a data set, and compare witnesses on it."""
+"""Real data sets: load a data set, and compare witnesses (systems that run histories) on it."""

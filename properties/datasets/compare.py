@@ -78,7 +78,8 @@ def compare_data(
     Args:
         data: The data set.
         options: The options of `session_windows`, as in a history file; durations in ms.
-        witnesses: The witnesses; of several witnesses with the same name, the last runs.
+        witnesses: The witnesses (systems that run the history); of several witnesses with the same name, only the last
+            runs.
         batches: The number of micro-batches; at most the number of rows.
         progress: A function that is called with the name of each step before the step starts.
 
@@ -147,7 +148,7 @@ def history_of(data: DataSet, options: Mapping[str, Any], batches: int) -> Histo
     """
     keys, values, timestamps = (data.table.column(name).to_pylist() for name in ("key", "value", "timestamp"))
     if options.get("aggregate", "count") == "count":
-        values = [None] * len(keys)  # a count ignores values, and Spark doesn't accept every type of value
+        values = [None] * len(keys)  # a count needs no values, and Spark doesn't accept every type of them
     records = [Record("events", *row) for row in zip(keys, values, timestamps, strict=True)]
     count = min(batches, len(records))
     bounds = [-(-number * len(records) // count) for number in range(count + 1)] if count else []

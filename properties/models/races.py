@@ -48,8 +48,8 @@ def raced(
     Args:
         races: The races.
         on: The code that plays the races: `reference` or `kafka`.
-        join: `inner` or `left`. In a join other than the race's own, deliveries without a waiting message are skipped,
-            and messages that wait at the end are delivered.
+        join: `inner` or `left`. A race of one join (inner or left) can also be played on the other join. Deliveries
+            without a waiting message are then skipped, and messages that wait at the end are delivered.
         every: Whether to play the races in every order of their messages, instead of their own schedules.
         version: The release of Kafka; None for the current release.
         answered: Whether Kafka's inner join is changed to respond to every change of a left row; the join then sends
@@ -95,6 +95,6 @@ def races_of(version: str) -> list[tuple[Raced, bool]]:
 
 def is_in(race: Race, version: str) -> bool:
     """Return whether a release of Kafka is known to have a race, in the race's join."""
-    if race.join == "left":  # before 3.7 a left join sent nothing to the old right row
+    if race.join == "left":  # before 3.7 a left join sent no message to the right key that a row had left
         return asks_as_3_9_0(version) and release(version) >= (3, 7)
     return race.name not in ("move-update", "right-delete-update") or not asks_as_3_9_0(version)

@@ -1,4 +1,4 @@
-"""Replay behaviours that TLC found on Spark: after each action, Spark's output must match the model.
+"""Replay TLC's behaviours (sequences of actions) on Spark: after each action, Spark's output must match the model.
 
 A behaviour of the foreign-key join is played in three queries, message by message. After each action, the result and
 the waiting messages of each route must equal the model's. Then the behaviour's record changes are played in one query,
@@ -55,8 +55,8 @@ def replay_on_spark(traces: Iterable[Trace], constants: ModelConstants, module: 
     """Replay behaviours on Spark, action by action.
 
     If the constants name a mutant, Spark runs the mutant. If the constants select code with races, such as the inner
-    join of `kip`, the history is also played on code without races (`Contrast.right`), and must end with the join of
-    the tables.
+    join of `kip`, the history is also played on code without races (`Contrast.right`). Its result at the end must be
+    the join of the tables.
 
     Args:
         traces: The behaviours.
@@ -105,7 +105,7 @@ class Behaviour:
         """Return the first disagreement of the values and waiting messages after each step with the model."""
         for (step, _), result, waits in zip(self.steps, shown, waiting, strict=True):
             model = self.of_module.expected(step)
-            # Hashes aren't compared, because the model has its own.
+            # Leave out the hashes, because the model computes hashes in its own way.
             expected = {route: [_content(route[2], one) for one in queue] for route, queue in model["waiting"].items()}
             seen = {route: [(one.key, one.content) for one in queue] for route, queue in waits.items()}
             found = difference({"waiting": seen, "result": result}, {"waiting": expected, "result": model["result"]})
@@ -168,7 +168,7 @@ def _staged_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement
     histories = [*(one.history for one in behaviours), *right_histories]
     codes = [*(one.of_module.code for one in behaviours), *("none" for _ in rights)]
     logics = _logics()
-    # strict=False, because the comparison of waiting messages finds a wrong delivery.
+    # strict=False, because the comparison of waiting messages reports a delivery without a message.
     staged = play_staged(histories, [logics[code] for code in codes], strict=False)
     found, count = [], len(behaviours)
     for one, played in zip(behaviours, staged[:count], strict=True):

@@ -1,5 +1,5 @@
-"""Replay behaviours of the foreign-key join that TLC found on Kafka's own processors: after each action, both must
-match.
+"""Replay TLC's behaviours of the foreign-key join on Kafka's own processors: after each action, Kafka must match the
+model.
 
 The replay compares the result, and the waiting messages of each route: the instruction of a subscription, the right
 value of a response.
@@ -41,7 +41,8 @@ def replay_on_kafka(traces: Iterable[Trace], constants: ModelConstants, module: 
 
     Kafka's left join emits rows without a foreign key; if the constants ignore such rows, their results are removed. If
     the constants name a mutant, Kafka doesn't contain the bug: the behaviour's changes and deliveries must then end
-    with the join of the tables. A difference that a named divergence explains isn't a disagreement.
+    with the join of the tables. A difference that a named divergence (a known difference of Kafka) explains isn't a
+    disagreement.
 
     Args:
         traces: The behaviours, which are read in groups, so there may be many.

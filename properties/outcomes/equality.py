@@ -117,7 +117,7 @@ class Equality:
         tolerance = 10.0**-self.digits
         try:
             return isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
-        except OverflowError:  # the integer is too large for a double
+        except OverflowError:  # the integer is too large for a double, so it isn't near any double
             return False
 
 

@@ -1,4 +1,4 @@
-"""The outcome of a history on a witness, and the comparison of two outcomes.
+"""The outcome of a history on a witness (a system that runs it), and the comparison of two outcomes.
 
 Outcomes are compared at the finest grain that both outcomes have, as ordered lists of changes per key: maps would hide
 duplicate and swapped tombstones.
@@ -178,7 +178,7 @@ def result_differences(
         equality: The rules of equality.
     """
     if left == right:
-        return []  # most results are equal, and sorting a large table is slow
+        return []  # don't sort equal results: most are equal, and sorting a large table is slow
     ours, theirs = dict(sorted_rows(left)), dict(sorted_rows(right))
     differing = [
         row for row in ours.keys() | theirs.keys() if _differ(ours.get(row, []), theirs.get(row, []), equality)
@@ -241,7 +241,7 @@ def _steps(
                 output = output._replace(value=value)
             steps[arrival if by_arrival else batch, output.key, "changes"].append(output)
         if by_arrival:
-            # By arrival, the order of keys is compared too.
+            # Outcomes by arrival are also compared by the order of keys within an arrival.
             steps[arrival, None, "order of keys"].append(output)
     return steps
 

@@ -1,4 +1,6 @@
-"""How the framework calls an operator on Spark: the columns of the records, the call, and the decoding of values."""
+"""How the framework calls an operator on Spark: the columns of the records, the call, and the decoding of values. The
+operator runs on cohorts: many histories in one query, each with its own prefix before its keys.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ class Field(NamedTuple):
     Attributes:
         name: Its name.
         type: Its arrow type.
-        of: A function from a record and a prefixer of keys to the column's value.
+        of: A function from a record, and a function that prefixes a key, to the column's value.
         for_driver: The value in the reserved key's row, which drives the watermark.
         holds: The kind of values that the law *columns* may put into the column: any value, a list's member, a number,
             a key.
@@ -84,7 +86,7 @@ class NativeProfile:
     Attributes:
         options: The options.
         settings: Spark settings of its queries, in addition to the settings for all of Spark's own operators.
-        without_late_data: Whether the clock of its histories stands still, so that no record is late.
+        without_late_data: Whether the clock stands still in the histories that check it, so that no record is late.
     """
 
     options: Mapping[str, Any]
@@ -123,7 +125,7 @@ class Native:
     met: Callable[[History], Iterable[str]] = lambda history: ()
 
 
-# Cached, because few different texts occur.
+# Cached, because the same few texts occur again and again.
 read_json = lru_cache(maxsize=100_000)(json.loads)
 
 
@@ -174,7 +176,7 @@ class Binding:
             own) and the number of state groups to the changelog, as in `spark_impl.runtime.keyed.keyed`.
         fields: A function from a definition and all records of a cohort to the additional columns.
         decode: A function from a definition and a value of the changelog to the value as the reference emits it.
-        keys: A function from the written changelog to the prefixed keys.
+        keys: A function from the written changelog to its keys, which begin with their history's prefix.
         typed: Like `build`, with the additional keyword `columns`: the `Columns` of the call. An operator of several
             inputs also takes a frame for each input. If None, the law *columns* isn't checked.
         asked: The options that the law *columns* checks in each layout, in order, without repeats; if empty, the law
@@ -302,7 +304,7 @@ def aggregated(aggregate: Aggregate) -> dict[str, Any]:
 
 
 def referring_fields(join: Any) -> list[Field]:
-    """Return the columns of a foreign-key join: the value, and the prefixed foreign key of a left row."""
+    """Return the columns of a foreign-key join: the value, and a left row's foreign key, with its history's prefix."""
 
     def foreign_key_of(record: Record, prefixed: Callable[[Key], Key]) -> Key | None:
         foreign_key = join.foreign_key_of(record.value) if record.input == "left" else None
@@ -312,7 +314,7 @@ def referring_fields(join: Any) -> list[Field]:
 
 
 def on(frame: DataFrame | Mapping[str, DataFrame], name: str) -> DataFrame:
-    """Return the rows of one input, of a frame with all rows, or of the frames of the inputs."""
+    """Return the rows of one input: from a frame with the rows of all inputs, or from the frames of each input."""
     from pyspark.sql import functions as F
 
     if isinstance(frame, Mapping):
@@ -321,14 +323,14 @@ def on(frame: DataFrame | Mapping[str, DataFrame], name: str) -> DataFrame:
 
 
 def aggregated_field(aggregate: Aggregate, values: Sequence[Value]) -> Field:
-    """Return the column of values for an aggregate, with the type and the conversion of records.
+    """Return the column of values for an aggregate: its type, and the function from a record to its value.
 
     Args:
         aggregate: The aggregate.
         values: All values of the cohort that the operator aggregates.
 
     Raises:
-        BadInput: `min` or `max` would compare strings with numbers.
+        BadInput: The values have several types, such as strings and numbers, which `min` or `max` can't compare.
     """
 
     def same(record: Record, prefixed: Callable[[Key], Key]) -> Value:

@@ -1,4 +1,4 @@
-"""Coverage goals of an operator: the cases that histories must contain before a law conforms on them."""
+"""Coverage goals of an operator: the cases (such as a late record) that histories must contain before it conforms."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Coverage:
             covers, in `goals` or beyond.
         goals: A function from a definition to the goals that at least one history must cover.
         impossible_under_stream_time: A function from a definition to the goals that no history without cuts can cover.
-        of_variants: The goals that at least one history with a variant must cover, by the name of the law that judges
-            variants.
+        of_variants: The goals that at least one history must cover, by the name of a law that compares histories with
+            variants of them.
     """
 
     met: Callable[[History, Played], Iterable[str]]

@@ -1,12 +1,12 @@
-"""The domain of an operator's random histories: the relevant distances, and the values of its records.
+"""The domain of an operator's random histories: the relevant distances between times, and the values of its records.
 
 Random draws are small integers. A domain converts these integers to keys and values, and lists the distances and edges
-that uniformly random timestamps would rarely hit. All times scale with the edges: a gap of 30 days is drawn over
-months.
+(times at which a record becomes late or a window closes) that uniformly random timestamps would rarely hit. All times
+scale with the edges: a gap of 30 days is drawn over months.
 
 A domain also lists the numeric options of a declaration that affect the output. A neighbour of a declaration differs by
-one in one of these numbers. If a cohort's output is the same under a neighbour, the cohort would also accept a job that
-is off by 1 ms.
+one in one of these numbers. If the output of all drawn histories is the same under a neighbour, they don't detect a job
+that is off by 1 ms.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ CHOICES = 12
 
 
 class Aligned(NamedTuple):
-    """Edges of the clock that do not depend on records: `offset`, `offset + step`, `offset + 2 * step`, … (ms).
+    """Edges, the times at which the clock closes something, that do not depend on records: `offset`, `offset + step`, …
+    (ms).
 
     Attributes:
         step: The distance between edges (ms).

@@ -1,4 +1,6 @@
-"""The key space of a history in a cohort: a prefix for the history's keys. A reserved key drives the watermark."""
+"""The keys of the histories that share a query (a cohort): each history's keys have a prefix of their own. A reserved
+key drives the watermark.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ WATERMARK_DRIVER = "~clock"
 
 
 def prefixed_key(index: int, key: Key) -> Key:
-    """Return a history's key with the prefix for its index in the cohort."""
+    """Return a history's key with a prefix, which is the history's index in the cohort."""
     return f"{index:05d}|{key}"
 
 

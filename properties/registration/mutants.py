@@ -1,4 +1,4 @@
-"""Mutants of an operator's logic on Spark: their declaration, and the logic that runs many mutants in one cohort."""
+"""Mutants of an operator's logic on Spark: their declaration, and the logic that runs many mutants in one query."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Mutant:
         name: The mutant's name on the command line.
         logic: The mutated logic.
         right: The operator's own logic.
-        profile: The profile of the histories that check the mutant.
+        profile: The name of the operator's options (the profile) with which histories check the mutant.
         sentence: The bug, in one sentence.
         scheduled: Whether the bug has an effect only while messages wait; the mutant is then checked under schedules of
             deliveries.
@@ -72,7 +72,7 @@ def mutants_of(
 
 
 def _beside(right: MakeLogic, bug: type) -> MakeLogic:
-    """Return a maker of the mutated logic; in an operator of stages, the other stages use their right logic."""
+    """Return a maker of the mutated logic; in an operator of stages, the other stages keep their right logic."""
 
     def make(definition: Any) -> Any:
         stages = right(definition)

@@ -30,9 +30,10 @@ class OptionSpace:
     does too.
 
     Attributes:
-        values: The possible values, by the name of the option, as in a history file (durations in ms). An option with
-            its default value is sometimes omitted, at least once. If the default depends on other options, add
-            `OptionSpace.ABSENT` to the values: then the option's absence counts as a separate value.
+        values: The possible values, by the name of the option, as in a history file (durations in ms). If a drawn
+            option has its default value, it is sometimes, and at least once, left out of the options. If the default
+            depends on other options, add `OptionSpace.ABSENT` to the values: then the option's absence counts as a
+            separate value.
         independent: The options whose values are compatible with all values of all other options; the search for legal
             combinations leaves these options out.
         legal: A function from options that the definition accepts to whether the options may be drawn; by default all

@@ -1,4 +1,4 @@
-"""The declarations for playing an operator with channels message by message."""
+"""The declarations for playing an operator message by message, if its parts send messages on channels."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class BatchClock:
         self.largest = 0
 
     def observe(self, timestamp: int) -> None:
-        """Remember the timestamp for the next cut."""
+        """Remember the timestamp; only a cut moves the clock."""
         self.largest = max(self.largest, timestamp)
 
     def cut(self) -> None:

@@ -1,7 +1,7 @@
 """Histories: records in arrival order, with cuts between micro-batches. Any program can write a history as a file.
 
 A file is JSON Lines in UTF-8. The first line of a history file contains the operator, its options and the clock. Each
-other line is a record, a clock advance (`heartbeat`), a delivery or a cut.
+other line is a record, a clock advance (`heartbeat`), the delivery of a waiting message, or a cut.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class Cut(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """The delivery of the oldest message that waits on a route of a foreign-key join with manual delivery."""
+    """The delivery of the oldest message on a route of a foreign-key join with manual delivery. A route is the
+    subscriptions to one right key, or the responses from one right key to one left key.
+    """
 
     channel: str
     foreign_key: str

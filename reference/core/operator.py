@@ -64,7 +64,8 @@ class Meaning(Protocol):
         Args:
             definition: The operator's options.
             accepted: The accepted records in order of arrival, each with the clock's time at its arrival (ms).
-            clock: The clock's time at the end (ms), which closes windows and unmatched rows.
+            clock: The clock's time at the end (ms), which decides which windows are closed and which rows stay
+                unmatched.
         """
         ...
 

@@ -105,7 +105,7 @@ def deliver(machine: Behaviour, delivery: Delivery) -> list[Output]:
     """Deliver the oldest message that waits on a route, and return the outputs.
 
     Raises:
-        BadInput: No message waits on the route, or the behaviour has no channels.
+        BadInput: No message waits on the route, or the behaviour sends no messages.
     """
     if not isinstance(machine, Protocol):
         raise BadInput("no message waits, because delivery is immediate: use the option delivery manual")

@@ -110,7 +110,7 @@ def reduce(
 
 
 def _without_first(key: Key, value: Value, members: list[Any]) -> list[Any]:
-    index = [repr(member) for member in members].index(repr(value))  # Python treats 1 and True as equal
+    index = [repr(member) for member in members].index(repr(value))  # by repr, because 1 == True in Python
     return members[:index] + members[index + 1 :]
 
 
@@ -184,7 +184,7 @@ class TableAggregate(Definition):
         field: The field of the value object to aggregate; `sum` requires a field, and `list` without a field collects
             whole values.
 
-    Subtraction updates a sum of fractions too, so the last digits may differ from a new sum of all values.
+    A sum of fractions is updated by subtraction, so its last digits may differ from those of a new sum of all values.
 
     Raises:
         BadInput: A field's name isn't a string, the aggregate can't subtract, or `sum` has no field.

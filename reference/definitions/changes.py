@@ -23,7 +23,8 @@ class Kept:
 
     Attributes:
         value: Its value.
-        same: The row's identity, equal only for equal rows. A comparison of the values treats 1 and True as equal.
+        same: The row's identity, which is compared in place of the value, because 1 and True are equal values in
+            Python.
     """
 
     value: Any = field(compare=False)
@@ -99,8 +100,8 @@ class Scd1(Definition):
         columns: The fields of the value object that the row contains; all fields by default.
         ties: The field, a whole number, that orders events of equal sequence; if None, different events of equal
             sequence are refused.
-        tombstone_ms: The time for which a deleted key is remembered; records older than this are dropped. If None, a
-            deleted key is never forgotten, and no record is late.
+        tombstone_ms: The time for which a deleted key is remembered; records further behind the clock are dropped. If
+            None, a deleted key is never forgotten, and no record is late.
 
     Raises:
         BadInput: `tombstone_ms` is negative, or is set although the sequence isn't the timestamp.
@@ -123,7 +124,7 @@ class Scd1(Definition):
                 )
 
     def edge(self, clock: int) -> int:
-        """Return the timestamp (ms) before which records are dropped and tombstones forgotten, at a clock time (ms)."""
+        """Return a timestamp (ms): at a clock time (ms), earlier records are dropped, earlier tombstones forgotten."""
         return 0 if self.tombstone_ms is None else clock - self.tombstone_ms
 
     def is_nothing(self, record: Record) -> bool:

@@ -71,9 +71,9 @@ class StreamStreamJoin(Definition):
         grace_ms: The extra time in which a record can still find partners, beyond `after_ms` for a left record and
             `before_ms` for a right record.
         emit: When to emit a row without a partner. `arrival` (left joins only): when it arrives; later right records
-            emit nothing. `eager`: when it arrives, and as a pair when a partner arrives. `close`: when no partner can
-            arrive any more. The default is `arrival` for left joins and `eager` for outer joins; inner joins ignore the
-            option.
+            emit nothing. `eager`: when it arrives, and again, as a pair, when a partner arrives. `close`: when no
+            partner can arrive any more. The default is `arrival` for left joins and `eager` for outer joins; inner
+            joins ignore the option.
         null_key: `drop` records without a key, or `keep` them: left and outer joins emit such a record at once.
 
     Raises:
@@ -137,7 +137,7 @@ class StreamStreamJoin(Definition):
         return timestamp >= self.close_edge(side, clock)
 
     def close_edge(self, side: str, clock: int) -> int:
-        """Return the timestamp (ms) before which a side's rows can't find a partner any more, at a clock time (ms)."""
+        """Return a timestamp (ms): at a clock time (ms), a side's earlier rows can't find a partner any more."""
         return clock - self.grace_ms - (self.after_ms if side == "left" else self.before_ms)
 
     def within(self, left: int, right: int) -> bool:

@@ -93,11 +93,11 @@ class SessionWindows(Definition):
             self.aggregate.check(record.value)
 
     def close_edge(self, clock: int) -> int:
-        """Return the timestamp (ms) before which ended sessions are closed, at a clock time (ms)."""
+        """Return a timestamp (ms): at a clock time (ms), sessions that end earlier are closed."""
         return clock - self.gap_ms - self.grace_ms
 
     def expiry_edge(self, clock: int) -> int:
-        """Return the timestamp (ms) before which ended sessions are forgotten, at a clock time (ms)."""
+        """Return a timestamp (ms): at a clock time (ms), sessions that end earlier are forgotten."""
         return clock - self.retention_ms
 
 

@@ -2,8 +2,8 @@
 
 Sources, of Spark 3.5 and 4.x: `EventTimeWatermarkExec` (event times are floored to milliseconds), `WatermarkTracker`
 (the progress of each watermark and of the query's watermark, which never goes back), `PropagateWatermarkSimulator` (an
-operator's input has the smallest watermark of the nodes below it; the previous micro-batch's watermark decides which
-rows are late), `IncrementalExecution.shouldRunAnotherBatch` (batches without data).
+operator's input has the smallest watermark of the nodes that feed it; the previous micro-batch's watermark decides
+which rows are late), `IncrementalExecution.shouldRunAnotherBatch` (batches without data).
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Execution:
         return done
 
     def inputs_ms(self, watermark_ms: int) -> list[int]:
-        """Return the watermark at each node's input, given the query's watermark; 0 if no node below has one."""
+        """Return the watermark at each node's input, given the query's watermark; 0 if no earlier node has one."""
         of_inputs: list[int] = []
         of_outputs: list[int | None] = []
         for node, below in self.nodes:

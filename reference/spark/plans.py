@@ -64,7 +64,7 @@ class Node:
 
     @property
     def needs(self) -> frozenset[str]:
-        """The input columns that the node itself uses, whichever columns the nodes above use."""
+        """The input columns that the node itself uses, whichever columns later nodes use."""
         return frozenset()
 
     @property
@@ -439,13 +439,13 @@ def with_joins(node: Node, **changes: Any) -> Node:
 
 
 def pruned(node: Node, wanted: frozenset[str] | None = None) -> Node:
-    """Return a plan without the columns that no node above needs, like Spark's optimizer.
+    """Return a plan without the columns that no later node needs, like Spark's optimizer.
 
     An operator that doesn't use the event time loses that column, and then drops no late row (SPARK-58979).
 
     Args:
         node: The plan.
-        wanted: The columns that the node above needs; None for all columns.
+        wanted: The columns that the next node needs; None for all columns.
     """
     wanted = frozenset(node.columns) if wanted is None else wanted
     if isinstance(node, Scan):

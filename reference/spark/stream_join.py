@@ -8,9 +8,9 @@ A null key matches nothing, except in a full join. A full join treats null keys 
 stored key, and infers no `IsNotNull` for either side (`InferFiltersFromConstraints`). A batch query never joins null
 keys.
 
-Spark versions differ in the pairs that a batch loses when it evicts rows that arrive in it: see `Dialect` and
-`dialect_of`. Since SPARK-55973 a semi join processes the right rows first, but doesn't store a right row that the same
-batch evicts: a left row in that batch loses its partner.
+If a batch evicts a row that arrived in the same batch, pairs may be lost; the Spark version decides which: see
+`Dialect` and `dialect_of`. Since SPARK-55973 a semi join processes the right rows first, but doesn't store a right row
+that the same batch evicts: a left row in that batch loses its partner.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Dialect:
         keeps_evicted: Whether other rows of a batch can join an arriving row that the batch evicts: since SPARK-49829
             (3.5.4, 4.0.0). Earlier versions don't store the row: no row finds it, and an outer join doesn't emit it
             alone.
-        semi_keeps_evicted: Whether a semi join that processes the right rows first stores evicted right rows too: no
-            version does.
+        semi_keeps_evicted: Whether a semi join that processes the right rows first also stores the right rows that the
+            batch evicts. False in every Spark version.
     """
 
     semi_takes: Side = "right"
@@ -82,7 +82,9 @@ class StreamJoin:
     null_keys: bool | None = None
 
     def reach_us(self, side: Side) -> int | None:
-        """Return how far behind the watermark (microseconds) a side's rows are stored; None for ever."""
+        """Return how far behind the watermark (microseconds) a side's rows are still stored; None if they are stored
+        for ever.
+        """
         reach = self.after_us if side == "left" else self.before_us
         return reach if len(self.watermarks) == 2 else None
 
@@ -91,7 +93,8 @@ class StreamJoin:
         reach_us = self.reach_us(side)
         if reach_us is None:
             return None
-        # Spark truncates the bound to milliseconds, and subtracts 1, because the range includes its ends.
+        # Like Spark, truncate the bound to milliseconds, and subtract 1, because a row exactly at the bound can still
+        # join.
         return int((watermark_ms * 1_000 - reach_us) / 1_000) - 1
 
     @property
@@ -112,7 +115,7 @@ class StreamJoin:
         if not equal or (self.before_us is None and self.after_us is None):
             return equal
         times = left[self.times[0]], right[self.times[1]]
-        if None in times:  # a null time is never within the bounds
+        if None in times:  # like SQL: a null time is never within the bounds
             return False
         after = times[1] - times[0]
         return not (

@@ -1,7 +1,7 @@
 """`subtract`, SQL's EXCEPT: the distinct rows of a stream that a static table doesn't contain.
 
 Sources: `Dataset.except` ("rows in this Dataset but not in another", each once), `ReplaceExceptWithAntiJoin` and
-`ReplaceDistinctWithAggregate`: a streaming query runs `subtract` as an aggregation by all columns, above an anti join.
+`ReplaceDistinctWithAggregate`: a streaming query runs `subtract` as an anti join, then an aggregation by all columns.
 """
 
 from __future__ import annotations

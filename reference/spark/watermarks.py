@@ -55,7 +55,7 @@ def micro_batches(
         follows: Whether the query's operators ask for a batch without data if the watermark has moved.
     """
     of_inputs: dict[str, int] = {}
-    watermark = before = 0  # the watermark is never less than 1970
+    watermark = before = 0  # the watermark is never before 1970
     executed = []
     for number, largest in enumerate(largest_us):
         executed.append(MicroBatch(number, True, before, watermark))
@@ -93,7 +93,7 @@ class Watermark:
 
     def __init__(self, delay: Duration) -> None:
         self._delay_ms = microseconds_of("delay", delay) // 1_000
-        self.now_ms = 0  # the watermark is never less than 1970
+        self.now_ms = 0  # the watermark is never before 1970
 
     def advance(self, clock: datetime) -> None:
         """Move the watermark at the end of a batch.

@@ -23,7 +23,7 @@ class PlacedEvent(NamedTuple):
 
     Attributes:
         sequence: The event's position among the events of its key: the largest is the newest.
-        tie: The tie-breaker between events of equal sequence: the event with the largest is the newest.
+        tie: The tie-breaker between events of equal sequence: the event with the largest `tie` is the newest.
         row: The row after the change; None if the change deletes the row.
         tracked: The tracked columns of the row, or their hash; equal within a version.
     """
@@ -176,7 +176,7 @@ class ChangesLogic(Logic[list[PlacedEvent]]):
         raise NotImplementedError
 
     def keep(self, state: list[PlacedEvent], emitted: int, clock: int) -> list[PlacedEvent]:
-        """Return the events, after merging those that are older than any event still accepted."""
+        """Return the events, after merging those that are older than any event that can still be accepted."""
         edge = self.edge(clock)
         past = [event for event in state if event.sequence < edge]
         return [*self.merged(past), *state[len(past) :]]

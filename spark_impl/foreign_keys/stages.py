@@ -80,7 +80,7 @@ class SenderLogic(ReferringLogic):
         asked = Subscription(after, self.instruction_for(before, after), digest)
         if before is None or before == after:
             return [asked]
-        # An unsubscription without response needs no hash.
+        # The hash identifies a row in a response, and this unsubscription gets none.
         return [Subscription(before, Instruction.DELETE_KEY_NO_PROPAGATE, None), asked]
 
     def instruction_for(self, before: Key | None, after: Key) -> Instruction:
@@ -247,7 +247,9 @@ def foreign_key_stages(join: ForeignKeyJoin) -> ForeignKeyStages:
 
 
 def foreign_key_hops(right_width: int, left_width: int) -> tuple[To, To]:
-    """Return the senders of messages: subscriptions to keys of `right_width` columns, responses of `left_width`."""
+    """Return the senders of messages: subscriptions to right keys of `right_width` columns, responses to left keys of
+    `left_width` columns.
+    """
     return To(right_width, len(Subscription._fields) - 1, with_sender=True), To(left_width, len(Response._fields))
 
 

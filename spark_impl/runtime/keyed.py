@@ -108,9 +108,9 @@ def keyed(
         struct that can be the next operator's `order`.
 
     Raises:
-        BadInput: `state_groups` isn't positive, two inputs clash, an input from a timed operator has its own watermark,
-            or a batch DataFrame has an initial state. When the query runs: another declaration has written its
-            checkpoint.
+        BadInput: `state_groups` isn't positive, the keys or orders of two inputs can't be compared, an input from a
+            timed operator has its own watermark, or a batch DataFrame has an initial state. When the query runs:
+            another declaration has written its checkpoint.
         MissingTool: PySpark is too old for the operators.
     """
     inputs = in_one_order(inputs)
@@ -175,7 +175,7 @@ def staged(
     sent: DataFrame | None = None
     messages: T.DataType | None = None
     for number, stage in enumerate(stages):
-        # A row comes before the messages caused by rows with the same order.
+        # -1 is before every ordinal, so that a row comes before the messages caused by rows with the same order.
         steps = [-1] * number if len(stages) > 1 else None
         order_type = _order_type(inputs[0], steps)
         sides = [] if messages is None else [StageInput("messages", order_type, messages)]

@@ -62,7 +62,7 @@ def closed_windows(
     )
     aggregated = F.expr(aggregate.spark)
     if aggregate.ordered:
-        # Spark collects lists in no defined order.
+        # Sort by arrival, because Spark collects lists in no defined order.
         members = F.array_sort(F.collect_list(F.struct("order", "clock", "value")))
         aggregated = F.transform(members, lambda member: member["value"])
     windows = (

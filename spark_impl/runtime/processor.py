@@ -153,7 +153,7 @@ class KeyedProcessor(StatefulProcessor):
         client = handle._statefulProcessorApiClient
         state = handle.getValueState(DECLARATION, T.StructType().add("text", "string"))
         if client.handle_state is StatefulProcessorHandleState.PRE_INIT:
-            return  # the driver has no state
+            return  # Spark calls `init` on the driver too, where there is no state to compare
         types = T.StructType().add("key", T.StructType([*self.stage.key])).add("state", self.stage.state)
         # Spark has no state per partition, so a group that exists in every partition stores the declaration.
         client.set_implicit_key((0,))
@@ -165,7 +165,7 @@ class KeyedProcessor(StatefulProcessor):
                 f"the checkpoint was written by {found}, and can't continue as {declaration}: declare the operator as "
                 "before, or give the query a new checkpointLocation"
             )
-        # A column's nullability and metadata may change.
+        # Compare only names and types, because a column's nullability and metadata may change.
         elif (before := T.StructType.fromJson(json.loads(stored)).simpleString()) != types.simpleString():
             raise BadInput(
                 f"the checkpoint stores {before}, and can't continue with {types.simpleString()}: cast the columns to "
@@ -265,7 +265,7 @@ class KeyedProcessor(StatefulProcessor):
             except Exception as error:
                 emitted = [self.failure(error)]
             for change in emitted:
-                # Within a key the logic's order stays, because a joined window's end may differ from the result's end.
+                # Keep the logic's order within a key, because a joined window's end may differ from the result's end.
                 end = max(end, (change.timestamp if change.end is None else change.end) or 0)
                 closed.append((end, one.key, (of_key, change, phase, end)))
             one.emitted = max(one.emitted, clock)

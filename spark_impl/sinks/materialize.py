@@ -147,8 +147,8 @@ def materialize(
     Args:
         changelog: The result of an operator, streaming.
         to: A `ParquetTable`, a `DuckDBTable`, any other `Target`, or a function of a DataFrame and a batch's number.
-        checkpoint: The folder of the query's checkpoint. The checkpoint belongs to the target: when you start over,
-            replace both.
+        checkpoint: The folder of the query's checkpoint. The checkpoint belongs to the target: to start over, delete
+            both.
         result: `table` stores the last change of each key and window, and a tombstone removes the row. `stream` stores
             every change. Use `stream` for joins of streams: their results have no unique key, so a table would contain
             only a key's last result.
@@ -308,7 +308,8 @@ class Materializer:
         """Write a batch to the target, unless the target already contains the batch."""
         rows = self.rows(changelog, batch).persist()
         try:
-            # Every partition must run, even if the target reads no rows, because running saves an operator's state.
+            # Run every partition, even if the target reads no rows, because an operator saves its state only when it
+            # runs.
             rows.count()
             if isinstance(self.to, Target):
                 content = self.content(rows, batch)

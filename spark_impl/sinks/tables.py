@@ -197,7 +197,7 @@ class ParquetTable:
         paths = [_uri(self._data / folder) for folder in folders]
         if not paths:
             return spark.createDataFrame([], manifest.content.schema)
-        # If the session ignores missing files, a reader of an old version would miss rows.
+        # Whatever the session's settings are, a reader of an old version must fail on a missing file, not lose rows.
         reader = spark.read.options(ignoreMissingFiles="false", ignoreCorruptFiles="false")
         return reader.schema(manifest.content.schema).parquet(*paths)
 
@@ -416,7 +416,7 @@ def _manifest_of(fields: Any) -> Manifest:
         if not isinstance(fields[name], kind):
             raise ValueError(f"{name} is {fields[name]!r}")
     folders = [*fields["folders"].values(), *(folder for one in fields["replaced"] for folder in one)]
-    # If a path led elsewhere, the next batch would remove a foreign folder.
+    # Refuse paths out of the table's folder, because the next batch would remove folders that aren't the table's.
     strange = [one for one in folders if not isinstance(one, str) or ".." in one or one.startswith("/")]
     if strange:
         raise ValueError(f"{strange[0]!r} isn't a folder of a table")
@@ -472,7 +472,7 @@ def _without(table: DataFrame, changes: DataFrame, by: list[str]) -> DataFrame:
 def _write(rows: DataFrame, folder: Path, count: int, *partitions: str) -> None:
     """Write `count` rows as parquet, replacing leftovers of a crash."""
     setting, conf = "spark.sql.parquet.outputTimestampType", rows.sparkSession.conf
-    # Other readers find no time zone in Spark's default format, INT96.
+    # Not INT96, Spark's default format, in which other readers find no time zone.
     before = conf.get(setting) or "INT96"
     conf.set(setting, "TIMESTAMP_MICROS")
     try:

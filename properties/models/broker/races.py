@@ -1,7 +1,7 @@
 """Choose the histories to play on a broker: the races of KIP-213 by name, drawn histories, or a user's history files.
 
-A race is played without its deliveries, because a test can't control when messages arrive on a broker. At a cut, the
-player waits until all earlier records have been processed.
+A race is played without the lines that deliver messages, because a test can't control when a broker delivers them. At a
+cut, the player waits until all earlier records have been processed.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class RacesPlayed:
 
     Attributes:
         answers: The results, in the order of the names.
-        timing: The times of the histories.
+        timing: The time for which each history was played.
         seconds: The time of the whole run (s), including the start and the end of the application.
         trace: The trace of the application's topics, if requested.
     """
@@ -141,7 +141,7 @@ def run(played: Sequence[PlayedHistories], plan: RacePlan, cluster: Cluster | No
     """
     began = time.monotonic()
     turns = zip(*(one.histories for one in played), strict=True)
-    # Alternate the names, so that every race runs on a cold JVM too.
+    # Alternate the races, so that each race also runs at the start, before the JVM has compiled the code.
     histories = [history for turn in turns for history in turn]
     with clients_of(cluster, progress) as clients:
         progress("starting Kafka Streams")

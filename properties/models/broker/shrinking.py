@@ -1,7 +1,7 @@
 """Shrink a stale history: remove lines one by one, as long as the result is sometimes stale.
 
-Each smaller history is played many times concurrently, because staleness on a broker is random. A history is accepted
-only after a stale result, so chance can only make the final history longer than necessary.
+Each smaller history is played many times concurrently, because staleness on a broker is random. A smaller history is
+accepted only after a stale result, so chance can only make the final history too long.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Shrunk:
 
 
 def shrink(stale: Stale, kind: str, ask: Ask) -> Shrunk:
-    """Remove lines from a stale history as long as the result is stale in the same way, a kind of `judging.KINDS`."""
+    """Remove lines from a stale history as long as the result is stale in the same way (one of `judging.KINDS`)."""
     while True:
         candidates = [stale.history, *shorter(stale.history)]
         found = ask([history for history in candidates for _ in range(REPEATS)])
