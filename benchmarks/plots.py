@@ -82,7 +82,7 @@ def take(saved: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]) -> None
         elif figure["unit"] == UNIT and figure["name"] in forms:
             query, form = forms[figure["name"]]
             saved[RATES].setdefault(query, {})[form] = round(figure["median"])
-    # Another run may have used other rates, and points of two runs don't form a line.
+    # Replace all rates of a form, because one line must not connect points of two runs.
     for (query, form), of_form in latencies.items():
         saved[LATENCIES].setdefault(query, {})[form] = of_form
 
@@ -129,7 +129,7 @@ def _bars(rates: Mapping[str, Mapping[str, float]]) -> Figure:
     axes.invert_yaxis()
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.set_xlabel("records a CPU second: longer is better")
-    # A form's first bar represents all its bars.
+    # The legend names each form once, by its first bar.
     bars, names = axes.get_legend_handles_labels()
     first = {name: bars[names.index(name)] for name in NAMES.values() if name in names}
     axes.legend([*first.values()], [*first], loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False)

@@ -63,7 +63,7 @@ def wrong(readings: DataFrame) -> DataFrame:
 
 def _bills(readings: DataFrame, processor: StatefulProcessor) -> DataFrame:
     hour_ms = (F.floor(F.unix_millis("read_at") / HOUR_MS) * HOUR_MS).cast("bigint")
-    # Without the watermark's column among the columns, Spark passes late rows to the processor.
+    # Leave out the watermark's column, so that Spark also passes late rows to the processor, which decides on them.
     hours = readings.withWatermark("read_at", "1 hour").select("meter", hour_ms.alias("hour_ms"), "wh")
     bills = hours.groupBy("meter", "hour_ms").transformWithState(
         processor,

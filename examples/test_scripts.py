@@ -163,7 +163,7 @@ def test_the_bug_is_found(check: Callable[..., None], tmp_path: Path, monkeypatc
     for right, wrong in CHECKS[check]:
         assert text.count(right) == 1, right
         text = text.replace(right, wrong)
-    for limit in ("SHRINKING", "SHRINKING_S"):  # test_examples shrinks the counterexamples of these bugs
+    for limit in ("SHRINKING", "SHRINKING_S"):  # not here: test_examples shrinks
         monkeypatch.setattr(smallest, limit, 0)
     broken = tmp_path / f"{check.__name__}.py"
     broken.write_text(text)

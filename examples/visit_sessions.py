@@ -98,7 +98,7 @@ class Visits(StatefulProcessor):
 
 def _visits(page_views: DataFrame, processor: StatefulProcessor) -> DataFrame:
     cents = F.coalesce(F.col("spent") * 100, F.lit(0)).cast("bigint")
-    # Leave out the watermark's column, because Spark would drop views as late that still belong to a visit.
+    # Leave out the watermark's column, because Spark would otherwise drop late views that still belong to a visit.
     views = page_views.withWatermark("viewed_at", "10 minutes").select(
         "visitor", F.unix_micros("viewed_at").alias("at_us"), cents.alias("cents")
     )

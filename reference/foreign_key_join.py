@@ -70,7 +70,7 @@ class Direct:
         if new is not None and (join.keeps_null if after is None else join.join == "left"):
             return [Change(key, None, [new, None], record.timestamp)]
         if after is None:
-            # The left row is deleted, or has no foreign key.
+            # Deleted, or now without a foreign key: emit a tombstone only if the row had a foreign key or a result.
             not_emitted = before is None and key not in self.shown
         else:
             not_emitted = before in (None, after) and not join.answers_all

@@ -104,7 +104,7 @@ class Behaviour:
         edge = windows.close_edge(self.clock.now)
 
         near = self.near(key, timestamp, edge)
-        start = min(timestamp, near[0].start) if near else timestamp  # open sessions of a key never overlap
+        start = min(timestamp, near[0].start) if near else timestamp  # the first also starts first
         end = max(timestamp, near[-1].end) if near else timestamp
         if (end if windows.late == "merged" else timestamp) < edge:
             return [*emitted, Dropped(key, "late")]

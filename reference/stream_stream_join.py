@@ -88,7 +88,7 @@ class Behaviour:
 
         others = self.buffers["right" if record.input == "left" else "left"][record.key]
         partners = [row for row in others if _matches(join, record, row.record, self.clock.now)]
-        # If right records emit nothing, no record looks up left rows, so they aren't stored.
+        # Store no left rows if right records emit nothing, because then no record looks up left rows.
         if record.input == "right" or join.right_drives:
             self.buffers[record.input][record.key].append(Buffered(record, matched=bool(partners)))
         if record.input == "right" and not join.right_drives:

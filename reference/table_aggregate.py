@@ -52,7 +52,7 @@ class Behaviour:
         self.rows[record.key] = new
         before, after = self.groups.group(old), self.groups.group(new)
         emitted: list[Output] = []
-        for group in (before,) if before == after else (before, after):  # update an unchanged group only once
+        for group in (before,) if before == after else (before, after):  # emit one change per group
             if group is not None:
                 aggregate, largest = self.aggregates.get(group, (self.groups.aggregate.initializer(), 0))
                 if group == before:

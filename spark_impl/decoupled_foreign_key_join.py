@@ -60,7 +60,8 @@ class TopicQuery(NamedTuple):
             BadInput: The checkpoint is damaged.
         """
         query_of(self.messages.sparkSession, checkpoint)
-        # The identity distinguishes a query with a new checkpoint from a query that repeats a batch.
+        # The query's id is the producer's name: a repeated batch has the same id, a query with a new checkpoint
+        # another.
         identity = cache(lambda: query_of(self.messages.sparkSession, checkpoint))
 
         def write(frame: DataFrame, batch: int) -> None:
@@ -108,7 +109,7 @@ def decoupled_foreign_key_join(
     protocol identifies a left value by its hash. A later response corrects the result.
 
     Args:
-        left: The referring table, streaming; see `table`. The order of arrival only matters within each input.
+        left: The referring table, streaming; see `inputs.table`. The order of arrival only matters within each input.
         right: The referenced table, streaming.
         topics: The topics on which messages wait: `file_topics(folder)`, `kafka_topics("broker:9092")`, or two `Topic`s
             of your own.
@@ -124,7 +125,7 @@ def decoupled_foreign_key_join(
         starts that query.
 
     Raises:
-        BadInput: As in `foreign_key_join`, or an input isn't streaming.
+        BadInput: Any error of `foreign_key_join`, or an input isn't streaming.
 
     Source: KIP-213; `docs/facts.md`, "Races of the foreign-key join", for the wrong results of `kip`.
     """

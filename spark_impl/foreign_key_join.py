@@ -40,7 +40,7 @@ def foreign_key_join(
     with the same timestamp.
 
     Args:
-        left: The referring table; see `table`.
+        left: The referring table; see `inputs.table`.
         right: The referenced table.
         foreign_key: The right key that a left row refers to, such as `F.col("value.artist")`: columns of the right
             key's types. If a column is null, the row has no foreign key; a tombstone's foreign key is ignored.
@@ -49,14 +49,15 @@ def foreign_key_join(
         protocol: `kip` or `answer`; see `ForeignKeyJoin`. Without races the two protocols differ only in redundant
             tombstones.
         report_dropped: Whether the changelog also contains dropped rows; a dropped right row has no left key.
-        state_groups: As in `keyed`, for each stage. The state is as large as both tables, and stores each left row's
-            foreign key twice more. The subscriptions to one foreign key are read and written together.
-        initial_state: As in `keyed`, for each stage.
-        logic: Makes the logic of each stage; `foreign_key_stages` by default; mutation testing passes mutants.
+        state_groups: The number of groups of keys in each stage; see `keyed`. The state is as large as both tables, and
+            stores each left row's foreign key twice more. The subscriptions to one foreign key are read and written
+            together.
+        initial_state: An initial state for each stage; see `keyed`.
+        logic: Makes the logic of each stage, by default `foreign_key_stages`; mutation testing passes logic with a bug.
 
     Returns:
-        As `keyed`, by left key and without windows: `value struct<left, right>` is null in a tombstone. A streaming
-        result is in append mode.
+        The columns of `keyed`'s changelog, by left key and without windows: `value struct<left, right>` is null in a
+        tombstone. A streaming result is in append mode.
 
     Raises:
         BadInput: A column is missing or of the wrong type, the foreign key and the right key have different types, or

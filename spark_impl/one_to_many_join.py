@@ -49,7 +49,7 @@ def one_to_many_join(
     Without an order of arrival, a right row comes before a left row with the same timestamp.
 
     Args:
-        left: The referring table; see `table`.
+        left: The referring table; see `inputs.table`.
         right: The referenced table.
         foreign_key: The right key that a left row refers to, such as `F.col("value.artist")`: columns of the right
             key's types. If a column is null, the row has no foreign key; a tombstone's foreign key is ignored.
@@ -57,15 +57,17 @@ def one_to_many_join(
         null_foreign_key: `ignore` or `keep`; see `OneToManyJoin`.
         protocol: `kip` or `answer`; see `OneToManyJoin`.
         report_dropped: Whether the changelog also contains dropped rows; a dropped right row has no keys.
-        state_groups: As in `keyed`, for each stage. The state is as large as both tables, and stores each left row's
-            foreign key once more. The left rows of one foreign key are read and written together.
-        initial_state: As in `keyed`, for each stage.
-        logic: Makes the logic of each stage; `one_to_many_stages` by default; mutation testing passes mutants.
+        state_groups: The number of groups of keys in each stage; see `keyed`. The state is as large as both tables, and
+            stores each left row's foreign key once more. The left rows of one foreign key are read and written
+            together.
+        initial_state: An initial state for each stage; see `keyed`.
+        logic: Makes the logic of each stage, by default `one_to_many_stages`; mutation testing passes logic with a bug.
 
     Returns:
-        As `keyed`, without windows, by both keys: the columns of `foreign_key` (null for a kept row without a foreign
-        key), then the columns of `key`. `value struct<left, right>` is null in a tombstone. A left row that changes its
-        foreign key emits a tombstone under the old foreign key. A streaming result is in append mode.
+        The columns of `keyed`'s changelog, without windows, by both keys: the columns of `foreign_key` (null for a kept
+        row without a foreign key), then the columns of `key`. `value struct<left, right>` is null in a tombstone. A
+        left row that changes its foreign key emits a tombstone under the old foreign key. A streaming result is in
+        append mode.
 
     Raises:
         BadInput: A column is missing or of the wrong type, the foreign key and the right key have different types, both
@@ -167,7 +169,7 @@ class RightLogic(ReferredLogic):
         if reason is not None:
             return [dropped_before(row, reason, timestamp, (*left_key, None))]
         sender = key_of(left_key)
-        if parts(key) is not None:  # a null key never has a right row, so nothing looks up its left rows
+        if parts(key) is not None:  # store no left row of a null key: no right row looks it up
             self.put(state, sender, None if left is None else ValueAt(left, timestamp))
         if state.right is None and not self.join.answers_all:
             return []

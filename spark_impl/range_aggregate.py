@@ -56,12 +56,13 @@ def range_aggregate(
         report_dropped: Whether the changelog also contains dropped rows.
         state_groups: As in `keyed`.
         initial_state: As in `keyed`.
-        logic: Makes the operator's logic; `RangeLogic` by default; mutation testing passes mutants.
+        logic: Makes the logic that processes a key's rows, by default `RangeLogic`; mutation testing passes logic with
+            a bug.
 
     Returns:
-        As `keyed`, without windows: each row emits one update, with the row's timestamp, from the rows of its range
-        that have arrived. Later rows don't change the update. A streaming result is in append mode. The clock is the
-        largest event time of earlier batches.
+        The columns of `keyed`'s changelog, without windows: each row emits one update, with the row's timestamp, from
+        the rows of its range that have arrived. Later rows don't change the update. A streaming result is in append
+        mode. The clock is the largest event time of earlier batches.
 
     Raises:
         BadInput: A column is missing or of the wrong type, a duration can't be parsed or is negative, or the aggregate

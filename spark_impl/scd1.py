@@ -56,11 +56,12 @@ def scd1(
         report_dropped: Whether the changelog also contains dropped rows.
         state_groups: As in `keyed`. The state contains the table and its deleted keys.
         initial_state: As in `keyed`.
-        logic: Makes the operator's logic; `Scd1Logic` by default; mutation testing passes mutants.
+        logic: Makes the logic that processes a key's rows, by default `Scd1Logic`; mutation testing passes logic with a
+            bug.
 
     Returns:
-        As `keyed`, without windows. The timestamp is the sequence of the row's newest event: a whole number is ms since
-        1970. A streaming result is in append mode.
+        The columns of `keyed`'s changelog, without windows. The timestamp is the sequence of the row's newest event: a
+        whole number is ms since 1970. A streaming result is in append mode.
 
     Raises:
         BadInput: A column is missing or of the wrong type, or `tombstones` is negative or combined with `sequence_by`;

@@ -62,12 +62,13 @@ def scd2(
         report_dropped: As in `scd1`.
         state_groups: As in `keyed`. The state contains all events of different sequences, except with `tombstones`.
         initial_state: As in `keyed`.
-        logic: Makes the operator's logic; `Scd2Logic` by default; mutation testing passes mutants.
+        logic: Makes the logic that processes a key's rows, by default `Scd2Logic`; mutation testing passes logic with a
+            bug.
 
     Returns:
-        As `keyed`, with the version's interval as the window, whose end is exclusive; the current version ends at the
-        end of the year 9999. The timestamp is the version's start. A version whose interval changes emits a tombstone,
-        and an update under the new interval. A streaming result is in append mode.
+        The columns of `keyed`'s changelog, with the version's interval as the window, whose end is exclusive; the
+        current version ends at the end of the year 9999. The timestamp is the version's start. A version whose interval
+        changes emits a tombstone, and an update under the new interval. A streaming result is in append mode.
 
     Raises:
         BadInput: As `scd1`.

@@ -64,7 +64,8 @@ def session_windows(
         report_dropped: Whether the changelog also contains dropped rows.
         state_groups: As in `keyed`.
         initial_state: As in `keyed`.
-        logic: Makes the operator's logic; `SessionLogic` by default; mutation testing passes mutants.
+        logic: Makes the logic that processes a key's rows, by default `SessionLogic`; mutation testing passes logic
+            with a bug.
 
     Returns:
         The key's columns, then `window struct<start: timestamp, end: timestamp>` (both are timestamps of rows),
@@ -217,7 +218,7 @@ class SessionLogic(Logic[list[Session]]):
         """Return the sessions within the gap of a timestamp that end at or after `edge` (ms), by end."""
         gap = self.windows.gap_ms
         first = bisect_left(sessions, max(timestamp - gap, edge), key=_end)
-        # Open sessions don't overlap, so their starts are in order too.
+        # Search by start too: open sessions don't overlap, so they are also in the order of their starts.
         return sessions[first : bisect_right(sessions, timestamp + gap, first, key=_start)]
 
     def aggregate(self, key: tuple[Any, ...], near: list[Session], row: Arrived) -> Any:

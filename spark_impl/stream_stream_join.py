@@ -44,7 +44,8 @@ def stream_stream_join(
     """Join two streams by key within time bounds: right time in [left time - before, left time + after].
 
     Args:
-        left: A stream; see `table`. A batch DataFrame is a complete history: it is one batch, and all its rows close.
+        left: A stream; see `inputs.table`. A batch DataFrame is a complete history: it is one batch, and all its rows
+            close.
         right: The other stream.
         before: The longest time before a left record within which a partner may be, inclusive.
         after: The longest time after a left record within which a partner may be, inclusive.
@@ -56,15 +57,16 @@ def stream_stream_join(
         state_groups: As in `keyed`. A record stays in the state until the clock has passed its time + `after` (a left
             record) or `before` (a right record) + `grace`.
         initial_state: As in `keyed`.
-        logic: Makes the operator's logic; `StreamStreamLogic` by default; mutation testing passes mutants.
+        logic: Makes the logic that processes a key's rows, by default `StreamStreamLogic`; mutation testing passes
+            logic with a bug.
 
     Returns:
-        As `keyed`, without windows: `value struct<left, right>`, null for a missing partner. A streaming result is in
-        append mode. The clock is the largest event time of earlier batches.
+        The columns of `keyed`'s changelog, without windows: `value struct<left, right>`, null for a missing partner. A
+        streaming result is in append mode. The clock is the largest event time of earlier batches.
 
     Raises:
         BadInput: A bound is missing (unbounded joins are refused), a column is missing or of the wrong type, the sides'
-            keys clash, a duration can't be parsed, or the join or an option is unknown.
+            keys or orders can't be compared, a duration can't be parsed, or the join or an option is unknown.
 
     Source: Kafka Streams Join Semantics, "KStream-KStream Join"; Samza's window operator, "Stream-Stream Join".
     """
@@ -116,8 +118,8 @@ def native_stream_stream_join(
     The result contains no dropped records, and the results of a batch are in no order. Records before 1970 are late.
 
     Args:
-        left: A stream; see `table`. A batch DataFrame is a complete history: all its rows close. The order of arrival
-            has no effect.
+        left: A stream; see `inputs.table`. A batch DataFrame is a complete history: all its rows close. The order of
+            arrival has no effect.
         right: The other stream.
         before: The longest time before a left record within which a partner may be, inclusive.
         after: The longest time after a left record within which a partner may be, inclusive.
@@ -131,7 +133,7 @@ def native_stream_stream_join(
         The columns of `stream_stream_join` without `place`; `cause` is null, `ordinal` 0.
 
     Raises:
-        BadInput: As in `stream_stream_join`, or Spark's join doesn't support an option.
+        BadInput: Any error of `stream_stream_join`, or Spark's join doesn't support an option.
 
     Source: Kafka Streams Join Semantics, "KStream-KStream Join"; Spark's guide, "Stream-stream Joins"; SPARK-24730.
     """
@@ -266,7 +268,7 @@ class StreamStreamLogic(Logic[Buffers]):
         if None in key:
             return [changed(row, self.alone(side, row.value), at)]
         partners = self.partners(state, side, at, clock)
-        if side == "right" or join.right_drives:  # if the left side alone drives the join, nothing looks up left rows
+        if side == "right" or join.right_drives:  # otherwise no record looks up left rows
             insort(state[side], Buffered(at, row.value, bool(partners)), key=_timestamp)
         if side == "right" and not join.right_drives:
             return []

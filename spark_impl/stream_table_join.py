@@ -34,20 +34,23 @@ def stream_table_join(
     """Join a stream with a table by key; only stream records emit results.
 
     Args:
-        left: The stream; see `table`. The result has the stream's event time.
+        left: The stream; see `inputs.table`. The result has the stream's event time.
         right: The table; a stream record looks up the current row of its key.
         join: `left` emits every record, `inner` only records with a row.
         null_key: `drop` stream records without a key, or `keep` them: the left join emits them at once.
         report_dropped: Whether the changelog also contains dropped rows.
         state_groups: As in `keyed`. The state is as large as the table.
         initial_state: As in `keyed`.
-        logic: Makes the operator's logic; `StreamTableLogic` by default; mutation testing passes mutants.
+        logic: Makes the logic that processes a key's rows, by default `StreamTableLogic`; mutation testing passes logic
+            with a bug.
 
     Returns:
-        As `keyed`, without windows: `value struct<left, right>`. A streaming result is in append mode.
+        The columns of `keyed`'s changelog, without windows: `value struct<left, right>`. A streaming result is in
+        append mode.
 
     Raises:
-        BadInput: A column is missing or of the wrong type, the sides' keys clash, or the join is unknown.
+        BadInput: A column is missing or of the wrong type, the sides' keys or orders can't be compared, or the join is
+            unknown.
 
     Source: Kafka Streams Join Semantics, "KStream-KTable Joins".
     """
@@ -85,7 +88,7 @@ def native_stream_table_join(
     with the row.
 
     Args:
-        left: The stream; see `table`. The stream's order of arrival becomes the `cause`.
+        left: The stream; see `inputs.table`. The stream's order of arrival becomes the `cause`.
         right: The table, as a batch DataFrame of its changes. A key's last change counts, by order of arrival; the
             default order is event time. Spark reads the table again in every batch, so the next batch sees new files.
         join: `left` emits every record, `inner` only records with a row.
@@ -95,7 +98,7 @@ def native_stream_table_join(
         The columns of `stream_table_join` without `place`; `ordinal` is 0.
 
     Raises:
-        BadInput: As in `stream_table_join`, or the right input is a stream.
+        BadInput: Any error of `stream_table_join`, or the right input is streaming.
 
     Source: Kafka Streams Join Semantics, "KStream-KTable Joins"; Spark's guide, "Stream-static Joins".
     """

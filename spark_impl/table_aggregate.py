@@ -55,15 +55,16 @@ def table_aggregate(
         aggregate: `count`, `sum`, `list`, or an `Aggregate` with a subtractor and a `value_type`.
         value_type: The type of the aggregate, as DDL or a DataType; named aggregates don't need it.
         report_dropped: Whether the changelog also contains dropped rows.
-        state_groups: As in `keyed`, for each stage. The state contains the table (for each row its group and value) and
-            all groups that ever had a row. A `list` stores its members once more.
-        initial_state: As in `keyed`, for each stage.
-        logic: Makes the logic of each stage; `table_aggregate_stages` by default; mutation testing passes mutants.
+        state_groups: The number of groups of keys in each stage; see `keyed`. The state contains the table (for each
+            row its group and value) and all groups that ever had a row. A `list` stores its members once more.
+        initial_state: An initial state for each stage; see `keyed`.
+        logic: Makes the logic of each stage, by default `table_aggregate_stages`; mutation testing passes logic with a
+            bug.
 
     Returns:
-        As `keyed`, without windows, by the columns of `group_by`. The aggregate of an emptied group is 0, 0 or []. The
-        timestamp is the group's largest. A dropped row is emitted without a group. A streaming result is in append
-        mode.
+        The columns of `keyed`'s changelog, without windows, by the columns of `group_by`. The aggregate of an emptied
+        group is 0, 0 or []. The timestamp is the group's largest. A dropped row is emitted without a group. A streaming
+        result is in append mode.
 
     Raises:
         BadInput: A column is missing or of the wrong type, or the aggregate can't subtract.

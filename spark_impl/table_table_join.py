@@ -33,20 +33,22 @@ def table_table_join(
     """Join two tables by key, and return the changelog of the joined table.
 
     Args:
-        left: A table; see `table`.
+        left: A table; see `inputs.table`.
         right: The other table.
         join: `inner`, `left` or `outer`.
         report_dropped: Whether the changelog also contains dropped rows.
         state_groups: As in `keyed`. The state is as large as the tables.
         initial_state: As in `keyed`.
-        logic: Makes the operator's logic; `TableTableLogic` by default; mutation testing passes mutants.
+        logic: Makes the logic that processes a key's rows, by default `TableTableLogic`; mutation testing passes logic
+            with a bug.
 
     Returns:
-        As `keyed`, without windows: `value struct<left, right>` is null in a tombstone. A streaming result is in append
-        mode.
+        The columns of `keyed`'s changelog, without windows: `value struct<left, right>` is null in a tombstone. A
+        streaming result is in append mode.
 
     Raises:
-        BadInput: A column is missing or of the wrong type, the sides' keys clash, or the join is unknown.
+        BadInput: A column is missing or of the wrong type, the sides' keys or orders can't be compared, or the join is
+            unknown.
 
     Source: Kafka Streams Join Semantics, "KTable-KTable Join".
     """

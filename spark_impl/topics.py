@@ -67,7 +67,7 @@ class FileTopic:
             raise BadInput(
                 f"topics: {self.folder} can't be created ({error.strerror}): name a writable folder"
             ) from None
-        # Spark forgets files that are a week older than the newest file, so a query that lags would lose them.
+        # Spark by default skips files a week older than the newest file, which a query that lags may not have read.
         options = {"recursiveFileLookup": "true", "maxFileAge": FOR_EVER}
         return spark.readStream.schema(schema).options(**options).parquet(str(self.folder))
 
@@ -76,7 +76,7 @@ class FileTopic:
         written = self.folder / f"{producer}-{batch:09d}"
         if written.exists():
             return
-        hidden = self.folder / f"_{written.name}"  # Spark ignores files below a name that begins with _
+        hidden = self.folder / f"_{written.name}"  # the _ hides it from readers until it is renamed
         messages.write.mode("overwrite").parquet(str(hidden))
         hidden.rename(written)
 

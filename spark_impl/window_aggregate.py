@@ -76,13 +76,15 @@ def window_aggregate(
         state_groups: As in `keyed`. A window by time stays in the state until it is
             complete and past its retention. By tuple, a key's last windows and its number of rows stay for ever.
         initial_state: As in `keyed`.
-        logic: Makes the operator's logic; `WindowLogic` by default; mutation testing passes mutants.
+        logic: Makes the logic that processes a key's rows, by default `WindowLogic`; mutation testing passes logic with
+            a bug.
 
     Returns:
-        As `keyed`; the timestamp of an update is the window's largest timestamp. A session that has grown or merged
-        since it was emitted first emits tombstones of the old sessions. With `storage="full"` each row of a window is
-        emitted once, with its own timestamp. The bounds of a window of tuples are numbers of rows, emitted as ms since
-        1970. A streaming result is in append mode. The clock is the largest event time of earlier batches.
+        The columns of `keyed`'s changelog; the timestamp of an update is the window's largest timestamp. A session that
+        has grown or merged since it was emitted first emits tombstones of the old sessions. With `storage="full"` each
+        row of a window is emitted once, with its own timestamp. The bounds of a window of tuples are numbers of rows,
+        emitted as ms since 1970. A streaming result is in append mode. The clock is the largest event time of earlier
+        batches.
 
     Raises:
         BadInput: A column is missing or of the wrong type, a duration can't be parsed, a size or step has the wrong
@@ -154,7 +156,7 @@ def native_window_aggregate(
         The columns of `window_aggregate` without `place`; `cause` is null, `ordinal` 0.
 
     Raises:
-        BadInput: As in `window_aggregate`, or Spark's operator doesn't support an option.
+        BadInput: Any error of `window_aggregate`, or Spark's operator doesn't support an option.
 
     Source: Samza's window operator (SAMZA-552); Spark's guide, "Window Operations on Event Time".
     """
@@ -375,7 +377,8 @@ class WindowLogic(Logic[State]):
         """Return the sessions that a row with this timestamp (ms) joins, by end."""
         gap = self.windows.size
         first = bisect_left(state.windows, max(timestamp - gap, edge), key=_end)
-        # Sessions that still accept rows don't overlap, so their starts are in order too.
+        # Search by start too: sessions that still accept rows don't overlap, so they are also in the order of their
+        # starts.
         return state.windows[first : bisect_right(state.windows, timestamp + gap, first, key=_start)]
 
     def opened(self, start: int, end: int) -> Filled:

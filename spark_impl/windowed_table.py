@@ -59,8 +59,8 @@ def windowed_table(
     """Aggregate a stream by windows, join the resulting table by key and window, and return the changelog.
 
     Args:
-        events: The stream to aggregate; see `table`. A batch DataFrame is a complete history: it is one batch, and with
-            `emit="close"` all its windows close. A dropped row doesn't move the clock.
+        events: The stream to aggregate; see `inputs.table`. A batch DataFrame is a complete history: it is one batch,
+            and with `emit="close"` all its windows close. A dropped row doesn't move the clock.
         right: The input to join the result with; `with_` names the kind of this input.
         size: The length of a window; its end is exclusive.
         step: The time between the starts of consecutive windows; the size by default, and at most the size.
@@ -84,17 +84,20 @@ def windowed_table(
             end in another windowed table, by the grace. With a table or look-ups, the table's rows stay for ever, and
             the windows for the `retention`.
         initial_state: As in `keyed`.
-        logic: Makes the operator's logic; `WindowedLogic` by default; mutation testing passes mutants.
+        logic: Makes the logic that processes a key's rows, by default `WindowedLogic`; mutation testing passes logic
+            with a bug.
 
     Returns:
-        As `keyed`. The value is the aggregate, or `struct<left, right>` if joined, the primary side first. In a look-up
-        the primary side is `right`, and the result has no window. The timestamp is the largest of the rows behind the
-        value. A streaming result is in append mode. The clock is the largest event time of earlier batches.
+        The columns of `keyed`'s changelog. The value is the aggregate, or `struct<left, right>` if joined, the primary
+        side first. In a look-up the primary side is `right`, and the result has no window. The timestamp is the largest
+        of the rows behind the value. A streaming result is in append mode. The clock is the largest event time of
+        earlier batches.
 
     Raises:
-        BadInput: A column is missing or of the wrong type, the inputs' keys clash, `right` is missing or unexpected, a
-            duration can't be parsed, the windows or the join are invalid (see `WindowedTable`), `window_in_key` is used
-            with a key that isn't a single string, or `retention` is given without a table or look-ups.
+        BadInput: A column is missing or of the wrong type, the inputs' keys or orders can't be compared, `right` is
+            missing or unexpected, a duration can't be parsed, the windows or the join are invalid (see
+            `WindowedTable`), `window_in_key` is used with a key that isn't a single string, or `retention` is given
+            without a table or look-ups.
 
     Source: Kafka Streams Join Semantics, "Windowed Aggregate", "WTable", "JOIN operators".
     """
@@ -147,8 +150,8 @@ def native_windowed_table(
     in no order. `sum`, `min` and `max` ignore null values, which `windowed_table` refuses.
 
     Args:
-        events: The stream to aggregate; see `table`. In a batch DataFrame all windows close. Windows are aligned to
-            1970. The members of a `list` are in the order of arrival; the default order is time.
+        events: The stream to aggregate; see `inputs.table`. In a batch DataFrame all windows close. Windows are aligned
+            to 1970. The members of a `list` are in the order of arrival; the default order is time.
         size: The length of a window; its end is exclusive.
         step: The time between the starts of consecutive windows; the size by default, and at most the size.
         grace: The time after its end in which a window still accepts rows: the watermark's delay.
@@ -161,7 +164,7 @@ def native_windowed_table(
         The columns of `windowed_table` without `place`; `cause` is null, `ordinal` 0.
 
     Raises:
-        BadInput: As in `windowed_table`, or `emit` is `update`, or a join is declared.
+        BadInput: Any error of `windowed_table`; or `emit` is `update`, or a join is declared.
 
     Source: Kafka Streams Join Semantics, "Windowed Aggregate"; Spark's guide, "Window Operations on Event Time".
     """
@@ -316,7 +319,7 @@ def _rekeyed(declared: WindowedTable, changes: DataFrame, key: str) -> DataFrame
         in_key = F.concat(F.col(name), F.lit("@"), bounds[0].cast("string"))
         changed = {key: F.when(has_window, in_key).otherwise(F.col(name))}
     else:
-        # Nested fields are nullable too, because Arrow refuses a null struct with a field that can't be null.
+        # `when` makes the nested fields nullable, because Arrow refuses a null struct with a field that can't be null.
         in_value = F.struct(F.col("value"), F.when(has_window, F.struct(*bounds)).alias("window"))
         changed = {"value": F.when(has_window, in_value)}
     return changes.withColumns({**changed, "window": F.lit(None).cast(changes.schema["window"].dataType)})

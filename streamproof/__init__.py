@@ -39,7 +39,7 @@ from importlib import import_module
 from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any
 
-# In a clone this folder would otherwise hide the modules that Spark sends to the workers of a cluster.
+# Also import from the modules that Spark sends to a cluster's workers, which this folder of a clone would hide.
 __path__ = extend_path(__path__, __name__)
 
 if TYPE_CHECKING:

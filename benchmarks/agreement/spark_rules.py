@@ -136,7 +136,7 @@ def bag(rows: Sequence[Row]) -> Counter[str]:
 
 
 def _text(row: Row) -> str:
-    # Compare zones as text, because two zones called UTC may have different classes.
+    # Compare times as text, because two zones called UTC may have different classes, and then differ.
     values = {
         name: [str(one) for one in value] if isinstance(value, list) else str(value) for name, value in row.items()
     }

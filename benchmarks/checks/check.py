@@ -146,7 +146,7 @@ def _streamproof(setting: Setting, program: Program, words: Sequence[str], exits
     """
     setting.progress(f"streamproof {shlex.join(words)}" + " as of the earlier commit" * (program is not HERE))
     command = [sys.executable, "-m", "streamproof.properties.cli.entry", *words]
-    # Without compiled modules each worker compiles its imports.
+    # Let Python write compiled modules, because otherwise each worker compiles its imports.
     environment = {**program.environment, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""}
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "env": environment}
     printed: list[tuple[float, str]] = []

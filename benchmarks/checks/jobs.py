@@ -32,7 +32,7 @@ def run(setting: Setting) -> list[Figure]:
     resolved = resolve_all([clicks])
     runner = Runner(_sessions, [given.source for given in resolved])
     drawn = draw_histories(resolved, [1_800_000_000, 600_000_000], many, 0, BATCHES, delay_us=600_000_000)
-    check_job(_sessions, clicks, expect=expected)  # this check starts the session, and is the warm-up
+    check_job(_sessions, clicks, expect=expected)  # this check isn't measured: it starts the session
     checks, shared, alone = [], [], []
     violations, kept, repeated = [], [], []
 

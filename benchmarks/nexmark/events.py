@@ -81,7 +81,7 @@ def events(count: int, *, seed: int = 1, rate: int = RATE, out_of_order: int = 1
     # An event refers to auctions that arrived before the event; the person of its cycle has arrived.
     last_auction = epoch * AUCTIONS + np.where(is_bid, AUCTIONS - 1, offset - PEOPLE)
 
-    # The time (ms) until this many more auctions have arrived
+    # The time (ms) in which the next `IN_FLIGHT` auctions arrive
     horizon = (number + IN_FLIGHT * CYCLE // AUCTIONS) * 1000 // rate - number * 1000 // rate
 
     def of(kind: Numbers) -> dict[str, Numbers]:

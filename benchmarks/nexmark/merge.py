@@ -178,7 +178,7 @@ class LastBidsInDelta(Tables):
     def merge_batch(self, rows: DataFrame, batch: int) -> None:
         from pyspark.sql import functions as F
 
-        # A merge accepts only one row per key.
+        # Keep the last bid of each key, because a merge accepts only one row per key.
         last = rows.groupBy("bidder", "auction").agg(F.max_by(F.struct(*LAST), F.struct("time", "order")).alias("row"))
         self.merge(last.select("row.*").toArrow(), batch)
 

@@ -116,7 +116,7 @@ def _latencies(
         writer = declare(streams).writeStream.format("noop").option("checkpointLocation", checkpoint)
         running = writer.trigger(processingTime=TRIGGER).start()
         arrived = [_arrive(folder, list(tables), 0)]
-        # The first batch starts everything that the query needs.
+        # Wait for the first batch, because it also starts what the query needs, such as Python workers.
         running.processAllAvailable()
         arrived += _feed(folder, list(tables), parts)
         batches = _batches(running, {kind: sum(of_kind) for kind, of_kind in rows.items()})

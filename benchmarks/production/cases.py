@@ -278,7 +278,7 @@ def window_aggregate_case() -> Case:
     from streamproof.spark_impl.windowed_table import native_windowed_table
 
     def by_spark(inputs: Frames) -> DataFrame:
-        from streamproof.spark_impl.inputs import stream  # the earlier commit doesn't have this module
+        from streamproof.spark_impl.inputs import stream  # missing in the earlier commit
 
         events = stream(inputs["events"], value="amount", **ARRIVED)
         return native_windowed_table(events, size=SIZE, grace=GRACE, aggregate="sum")
@@ -353,7 +353,7 @@ def stream_stream_join_case() -> Case:
         result="stream",
         streaming=True,
         same=("key", "value", "timestamp"),
-        # With Spark's default the slower input sets the clock, and at the end some windows would stay open.
+        # Not `min`, Spark's default, with which the slower input sets the clock, and some windows stay open at the end.
         settings={"spark.sql.streaming.multipleWatermarkPolicy": "max"},
     )
 

@@ -44,7 +44,7 @@ def inputs_of(operator: str, batch: int, rows: int, keys: int) -> Mapping[str, p
         return {"events": pa.table({**columns, "key": _named("k", key)})}
     is_right = numbers.random(rows) < 0.02
     right_keys = max(1, keys * RIGHT_KEYS // KEYS)
-    # 1 row in 10 refers to another row than usual for its key.
+    # 9 rows in 10 refer to the usual right row of their key, 1 in 10 to a random right row.
     refers = np.where(numbers.random(rows) < 0.1, skewed(numbers, rows, right_keys), key * right_keys // keys)
     columns["deleted"] = numbers.random(rows) < 0.05
     left = {name: column[~is_right] for name, column in columns.items()}
@@ -74,7 +74,7 @@ def run(operator: str, workers: int, folder: Path) -> None:
     """Run the operator until the end of its inputs."""
     from streamproof.properties.witnesses.spark.session import spark_session
 
-    # Spark waits for all workers before the first task.
+    # Wait for all workers before the first task, so that each batch runs on all of them.
     together = {
         "spark.scheduler.minRegisteredResourcesRatio": "1",
         "spark.executor.memory": f"{MEGABYTES * 2 // 3}m",

@@ -101,7 +101,7 @@ def messages_of(program: Program, module: str, words: Sequence[str]) -> Iterator
     """
     command = [sys.executable, "-m", f"benchmarks.{module}", *words]
     with tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryDirectory(prefix="streamproof-") as samples:
-        # Without compiled modules each worker compiles its imports.
+        # Let Python write compiled modules, because otherwise each worker compiles its imports.
         environment = {**program.environment, VARIABLE: samples, "PYTHONDONTWRITEBYTECODE": ""}
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": errors, "text": True, "start_new_session": True}
         with subprocess.Popen(command, cwd=program.folder, env=environment, **pipes) as process:
@@ -217,7 +217,7 @@ def _stages(operator: str, found: Mapping[str, Sequence[Measured]], rows: int) -
         costs: dict[str, list[float]] = {}
         for run in found[form]:
             used, stages, threads = run["used"][-1], run["stages"], run["threads"]
-            # Threads and samples give the shares of the stages; the processes give the exact total of seconds.
+            # Divide the processes' seconds, which are exact, by the shares that threads and samples give.
             parts = {
                 "driver": used[PYTHON],
                 **{f"JVM: {what}": used[JAVA] * threads[what] / sum(threads.values()) for what in threads},

@@ -165,7 +165,7 @@ def flights_and_their_tables(first: int | None = None) -> Data:
         (quarters[2], "planes", planes, False),
         (quarters[3], "planes", retired, True),
     ]
-    # At the same position, right rows precede flights.
+    # Sort right rows before the flights at the same position.
     parts.sort(key=lambda part: (part[0], part[1] == "flights"))
     changes: dict[str, list[pa.Table]] = {}
     order = 0
@@ -194,7 +194,7 @@ def _write(data: Data, batches: int, folder: Path) -> None:
         for number in range(batches):
             file = folder / name / f"{number:06d}.parquet"
             pq.write_table(changes.filter(pc.equal(batch, number)), file)
-            # Spark reads the files in the order of their times.
+            # Set the files' times, because Spark reads files in the order of their times.
             os.utime(file, (1_000_000_000 + number, 1_000_000_000 + number))
         pq.write_table(data.tables[name], folder / f"{name}.parquet")
 

@@ -56,7 +56,7 @@ def write_file(table: pa.Table, folder: Path, batch: int) -> None:
     """Write the records of a batch of an input."""
     file = folder / f"{batch:06d}.parquet"
     pq.write_table(table, file)
-    # Spark reads the files in the order of their times.
+    # Set the file's time, because Spark reads files in the order of their times.
     os.utime(file, (1_000_000_000 + batch, 1_000_000_000 + batch))
 
 
@@ -228,7 +228,7 @@ def _compared(spark: SparkSession, case: Case, folder: Path, side: str) -> tuple
 def differing(ours: DataFrame, theirs: DataFrame) -> tuple[int, int]:
     """Return the number of the operator's rows, and the number of rows that only one side contains, as bags."""
     if "key" in ours.columns:
-        # The last row, which closed all other windows, may still be in an open window.
+        # Leave out the last row, which closes all other windows, because its own window may still be open.
         ours, theirs = (rows.filter("key != '~end'") for rows in (ours, theirs))
     return ours.count(), ours.exceptAll(theirs).count() + theirs.exceptAll(ours).count()
 

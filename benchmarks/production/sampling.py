@@ -82,7 +82,7 @@ def note(folder: Path) -> None:
             unfinished.write_text(json.dumps(noted))
             unfinished.replace(file)
 
-    # When Python exits, it removes the signal handler, and a signal would then kill the worker.
+    # Stop the timer when Python exits, because Python then removes the handler, and a signal would kill the worker.
     atexit.register(signal.setitimer, signal.ITIMER_PROF, 0)
     signal.signal(signal.SIGPROF, look)
     signal.siginterrupt(signal.SIGPROF, False)

@@ -81,7 +81,7 @@ def run(setting: Setting) -> list[Figure]:
     if setting.only in (None, "range_aggregate"):
         setting.progress("range_aggregate: without a retention")
         forever = state_sizes(spark, rows, partial(_range, hours=None), BOUNDED["range_aggregate"], 5)
-        # This operator forgets nothing, which shows that the measurement can detect growth.
+        # For contrast: an operator that forgets nothing shows that this measurement detects growth.
         inputs = f"{rows:,} records in each of {BATCHES} batches, all kept"
         grown = forever[-1].entries / forever[0].entries
         figures.append(figure("range_aggregate without retention: entries, as a contrast", "times", [grown], inputs))
@@ -110,7 +110,7 @@ def state_sizes(
         for batch in range(BATCHES):
             file = source / f"{batch:06d}.parquet"
             pq.write_table(hour_of(rows, batch), file)
-            # Spark reads the files in the order of their times.
+            # Set the file's time, because Spark reads files in the order of their times.
             os.utime(file, (1_000_000_000 + batch, 1_000_000_000 + batch))
         schema = spark.read.parquet(str(source)).schema
         events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(source))

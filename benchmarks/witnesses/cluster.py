@@ -129,7 +129,7 @@ def measure(master: str, workers: int, count: int, rounds: int) -> None:
     from streamproof.properties.witnesses.spark.session import spark_session
     from streamproof.properties.witnesses.spark.witness import SPARK
 
-    # Spark waits for all workers before the first task.
+    # Wait for all workers before the first task, so that each measured cohort runs on all of them.
     together = {"spark.cores.max": str(workers), "spark.scheduler.minRegisteredResourcesRatio": "1"}
     spark = spark_session(master=master, settings=together)
     rates: dict[str, list[float]] = {}

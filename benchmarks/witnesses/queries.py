@@ -50,7 +50,7 @@ def run(setting: Setting) -> list[Figure]:
     for number in range(rounds):
         for kind, runs in costs.items():
             setting.progress(f"round {number + 1} of {rounds}: {NAMES[kind]}")
-            # The difference of two runs excludes the cost of the session's start.
+            # Subtract a run of few queries from a run of many, which excludes the cost of the session's start.
             least, most = (
                 cpu_seconds("benchmarks.witnesses.queries", kind, str(histories), str(queries))
                 for queries in (few, many)

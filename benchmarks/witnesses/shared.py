@@ -30,7 +30,8 @@ def run(setting: Setting) -> list[Figure]:
         for kind, runs in rates.items():
             setting.progress(f"round {number + 1} of {rounds}: {KINDS[kind]}")
             count = histories // 10 if kind == "typed" else histories
-            # The difference of two runs excludes the cost of the session's start and of drawing.
+            # Subtract a run of few queries from a run of many, which excludes the cost of the session's start and of
+            # drawing.
             words = ("benchmarks.witnesses.shared", kind, str(count))
             least, most = (cpu_seconds(*words, str(queries)) for queries in (few, many))
             runs.append(count * (many - few) / (most - least))

@@ -8,7 +8,7 @@ orders = spark.readStream.table("shop.orders")
 
 # COMMAND ----------
 
-# Guests have no customer, and tomorrow's table adds the new customers.
+# A left join, because guests have no customer, and new customers are added to the table tomorrow.
 enriched = orders.join(customers, on="customer_id", how="left").select(
     "order_id", "ordered_at", "customer_id", "amount", "express", "name", "region"
 )

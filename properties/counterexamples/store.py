@@ -134,7 +134,7 @@ def put(
                         if refresh != "never":
                             _refresh(hidden, target, metadata, refresh)
                         return target, None
-                number += os.path.lexists(target)  # if the name is free again, another process has removed the folder
+                number += os.path.lexists(target)  # try the name again if it is free now
             else:
                 _sync(parent)
                 return target, version
@@ -143,7 +143,7 @@ def put(
 def remove_folder(folder: Path) -> None:
     """Remove a folder, if it exists; an interruption leaves the complete folder, or a hidden folder for `sweep`."""
     with suppress(OSError), _hidden(folder.parent) as hidden:
-        folder.rename(hidden)  # replaces the empty hidden folder, which `_hidden` removes
+        folder.rename(hidden)  # `_hidden` then removes it
 
 
 def sweep(parent: Path) -> None:
@@ -275,7 +275,7 @@ def _sync(folder: Path) -> None:
     """Flush a folder's entries to the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with suppress(OSError):  # some file systems can't flush a folder
+        with suppress(OSError):  # not all file systems can
             os.fsync(descriptor)
     finally:
         os.close(descriptor)

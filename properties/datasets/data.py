@@ -85,7 +85,7 @@ FLIGHT_COLUMNS = {
 }
 AIRPORT_COLUMNS = {"faa": pa.string(), "tzone": pa.string()}
 
-# arr_time is the local time of arrival (HHMM), first shown by the destination's clock after the departure.
+# arr_time (HHMM) has no date: the arrival is when the destination's clock first shows this time after the departure.
 ARRIVALS = """
 WITH scheduled AS (
     SELECT flights.*, tzone, arr_time // 100 * 60 + arr_time % 100 AS clock_minute,

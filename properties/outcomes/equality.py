@@ -101,7 +101,7 @@ class Equality:
                     queue.append(owner_of[theirs])
                 if free is not None:
                     break
-            while free is not None:  # Swap partners along the augmenting path.
+            while free is not None:  # give each on the path its new partner
                 owner_of[free] = taker = asked[free]
                 paired[taker], free = free, paired.get(taker)
         return paired
@@ -148,7 +148,7 @@ def _shape(value: Any, numbers: list[Numeric]) -> Hashable:
         in_utc = value.astimezone(UTC) if value.tzinfo else value
         return "time", in_utc.replace(tzinfo=None, fold=0).isoformat()
     if isinstance(value, Mapping):
-        # Sorted by name, so that numbers of the same field are compared.
+        # Sort by name, so that the numbers of the same field are compared with each other.
         named = sorted(((repr(comparable(name)), member) for name, member in value.items()), key=lambda pair: pair[0])
         return "fields", tuple((name, _shape(member, numbers)) for name, member in named)
     if isinstance(value, list | tuple):

@@ -25,8 +25,8 @@ from ..laws.unique_kills import why
 from ..registration.registration import Options, Registration, registration_of
 
 DEFAULT_HISTORIES = 2000  # for a check
-MIN_KILLING = 10  # the smallest number of histories in a check that should kill a mutant
-MIN_IN_COMMON = 3  # options that fewer killing histories share may be a coincidence
+MIN_KILLING = 10  # if fewer histories of a check kill a mutant, the report names it
+MIN_IN_COMMON = 3  # options that fewer killing histories share may be chance
 MAX_MUTANTS_NAMED, MAX_OPTIONS_NAMED = 3, 2
 
 

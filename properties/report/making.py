@@ -132,7 +132,7 @@ def counterexample_found(
             arrivals=_arrivals(history),
             rows=[replace(one, row=json_row(one.row)) for one in counterexample.rows],
         )
-    # A variant's expected outcome may be the outcome of the original, which has other arrivals.
+    # Not for a variant, whose expected outcome may have the arrivals of the original.
     of_history = expected if expected_by == REFERENCE and counterexample.original is None else None
     by_arrival = Grain.BATCH not in (expected.grain, actual.grain)
     step = "at the end" if when is None else f"{'arrival' if by_arrival else 'batch'} {when}"
@@ -182,7 +182,7 @@ def _votes(counterexample: Counterexample[History], ask: bool) -> list[Vote]:
     """Return the votes of the other witnesses; if `ask`, witnesses without a JVM run the history now."""
     (expected_by, expected), (actual_by, actual) = counterexample.expected, counterexample.actual
     taken = {NAMES.get(name, name) for name in (expected_by, actual_by)}
-    # A broker plays only one operator, and its output is random.
+    # Don't ask a broker, because it plays only one operator, and its output is random.
     taken |= {"kafka-broker", *(["spark"] if "the job" in taken else [])}
     said = []
     for name in WITNESSES:

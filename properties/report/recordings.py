@@ -82,7 +82,7 @@ def recording(on: str, histories: Sequence[History], outcomes: Sequence[Outcome]
         lines_of = outcome.table_lines() if outcome.grain is Grain.END else outcome.to_lines()
         answer = [{name: value for name, value in line.items() if name != "history"} for line in lines_of]
         for line, entry in zip(answer, outcome.entries, strict=False):
-            line.setdefault("key", entry.output.key)  # add a dropped record's key, which `run` doesn't print
+            line.setdefault("key", entry.output.key)  # the format of `run` lacks a dropped record's key
         content = {"name": history.name, "on": on, "grain": outcome.grain.name.lower(), "history": history.to_text()}
         of_seed = {} if seed is None else {"seed": seed}
         lines.append(json.dumps({**content, **of_seed, "answer": answer}, ensure_ascii=False) + "\n")

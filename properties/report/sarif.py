@@ -71,7 +71,7 @@ def _result(law: LawCount, rules: list[str], text: str, file: str, line: int | N
         "level": LEVELS[law.verdict],
         "message": {"text": _message(text)},
     }
-    if file and not PurePath(file).is_absolute():  # a code host only knows the files of its repository
+    if file and not PurePath(file).is_absolute():  # a code host shows only files of the repository
         uri = quote(safe(PurePath(file).as_posix()))
         region = {"startLine": line or 1}
         result["locations"] = [{"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}]

@@ -61,7 +61,7 @@ def _by_arrival(history: History, expected: Outcome | None) -> Sequence[Entry]:
     if expected is not None and expected.grain is Grain.ARRIVAL and expected.knows_dropped:
         return expected.entries
     if len(history.lines) <= MOST_LINES:
-        with suppress(StreamproofError):  # without an outcome, the drawing shows no dropped records
+        with suppress(StreamproofError):  # if this fails, draw without dropped records
             return play(history).entries
     return ()
 

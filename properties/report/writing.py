@@ -39,7 +39,7 @@ def to_json(content: Content) -> str:
     for found in plain["found"]:
         del found["timeline"]
         for line in found["compared"]:
-            del line["key"]  # the report's format has no field for the key
+            del line["key"]  # the JSON format has no such field
     return json.dumps({"streamproof_report": FORMAT, **plain}, indent=1, allow_nan=False).replace("{\n ", "{", 1) + "\n"
 
 

@@ -67,7 +67,7 @@ def checked(callee: _Callee) -> _Callee:
         except StreamproofError as error:
             error.message, error.details = visible(error.message, lines=True), visible(error.details, lines=True)
             error.args = (visible(error, lines=True),)
-            # A traceback shows only the user's own lines, because the message contains the error.
+            # Keep only the user's own lines in the traceback, because the message already says what is wrong.
             raise error.with_traceback(None) from _from_users_code(error.__cause__)
         except AssertionError as error:
             error.args = tuple(visible(one, lines=True) if isinstance(one, str) else one for one in error.args)
@@ -102,7 +102,7 @@ def defaults_of(keys: Any) -> dict[str, Any]:
 def _from_users_code(error: BaseException | None) -> BaseException | None:
     """Return an error with the traceback from the user's first line on; None for Spark's errors, or without one."""
     if type(error).__module__.startswith("pyspark."):
-        return None  # Spark's message already contains its reason and the line
+        return None  # Spark's message has the reason and the line
     at = None if error is None else error.__traceback__
     while at is not None and str(at.tb_frame.f_globals.get("__name__")).partition(".")[0] in _NOT_THE_USERS:
         at = at.tb_next
@@ -181,5 +181,5 @@ def short(value: Any) -> str:
     """Return a value as a message shows it: shortened if it is long, with invisible characters escaped."""
     try:
         return visible(_SHORT.repr(value))
-    except ValueError:  # Python refuses to print more than 4,300 digits
+    except ValueError:  # an integer of over 4,300 digits
         return f"a {type(value).__name__} that can't be shown"

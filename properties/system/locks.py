@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-# Without this module no file is locked, so no file is removed.
+# Windows has no fcntl: there no file is locked, so no file is removed either.
 _fcntl: Any = importlib.import_module("fcntl") if os.name == "posix" else None
 
 

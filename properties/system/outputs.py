@@ -42,13 +42,13 @@ def require_replaceable(path: Path, kind: OutputKind, force: bool) -> None:
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
-        pass  # the check of the folder below reports the obstacle
+        pass  # _require_writable reports a missing folder
     except OSError as error:
         raise BadInput(f"{path}: can't be written ({error.strerror}): name another path") from None
     if path.is_dir():
         raise BadInput(f"{path}: can't be written (it is a folder): name a file that ends in {kind.ending}")
     if path.exists() and not path.is_file():
-        return  # a pipe or a device has no content to lose
+        return  # writing to a pipe or a device replaces nothing
     if not force:
         if path.suffix.lower() != kind.ending:
             raise BadInput(f"{path}: the name of {kind.name} must end in {kind.ending}: rename it, or add --force")

@@ -66,10 +66,10 @@ def _of_machine(root: Path) -> Iterator[float]:
 
 def _of_group(root: Path) -> Iterator[float]:
     folder = root / "sys/fs/cgroup"
-    with suppress(OSError, ValueError, LookupError):  # without a limit, memory.max contains the word max
+    with suppress(OSError, ValueError, LookupError):  # "max" isn't a number: no limit
         limit, used = (int((folder / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current"))
         lines = (line.split() for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines())
-        cached = {words[0]: int(words[1]) for words in lines}["file"]  # Linux frees the file cache when needed
+        cached = {words[0]: int(words[1]) for words in lines}["file"]  # Linux frees the file cache for processes
         yield limit - used + cached
 
 

@@ -55,7 +55,7 @@ def output_alone() -> Iterator[Callable[[str], None]]:
     """
     output, texts, kept = sys.stdout, [""], None
     output.flush()
-    with suppress(OSError, ValueError):  # standard output may not be a file
+    with suppress(OSError, ValueError):  # it may have no file descriptor
         descriptor, messages = output.fileno(), sys.stderr.fileno()
         kept = os.dup(descriptor)
         os.dup2(messages, descriptor)
@@ -90,7 +90,7 @@ def _prepare(name: str, kind: type[_Stream]) -> None:
     stream = getattr(sys, name)
     if not isinstance(stream, io.TextIOWrapper):
         return
-    if stream is not getattr(sys, f"__{name}__"):  # the stream belongs to another program that calls `main`
+    if stream is not getattr(sys, f"__{name}__"):  # a program that calls `main` has replaced it
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")
         return
     by_line = stream.isatty() or name == "stderr"
@@ -124,7 +124,7 @@ class _Stream(io.RawIOBase):
         return size
 
     def failed(self, error: OSError) -> None:
-        """Handle the first failure."""
+        """Handle the first write that fails."""
 
 
 class _Output(_Stream):

@@ -35,7 +35,7 @@ def json_line(content: Any) -> str:
 
 def _escaped(character: str) -> str:
     code = ord(character)
-    if 0xDC80 <= code <= 0xDCFF:  # a byte that isn't UTF-8, from a file name
+    if 0xDC80 <= code <= 0xDCFF:  # Python's form of a file name's byte that isn't UTF-8
         return f"\\x{code - 0xDC00:02x}"
     if code < 0x100:
         return _SHORT.get(character, f"\\x{code:02x}")

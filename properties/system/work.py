@@ -56,7 +56,7 @@ def user_folder() -> Path:
     folder = Path(tempfile.gettempdir()) / f"streamproof-{user}"
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    # The temporary directory is shared: don't write to a link or another user's directory with the folder's name.
+    # Refuse a link, or a directory of another user, because all users can create this name in the temporary directory.
     found = folder.lstat()
     if stat.S_ISDIR(found.st_mode) and found.st_uid == user:
         return folder
@@ -96,7 +96,7 @@ def _made(shared: Path | None) -> _Own:
     while True:
         path = parent / f"{prefix}{os.getpid()}-{uuid.uuid4().hex[:6]}"
         path.mkdir(mode=0o700)
-        # Another process may remove the folder before the lock.
+        # Until this process locks its file, another process may remove the folder.
         try:
             lock = os.open(path / _OWNER, os.O_RDWR | os.O_CREAT, 0o600)
         except FileNotFoundError:
@@ -161,7 +161,7 @@ def _sweep_folder(path: Path) -> None:
         remove_unless_held(path, by=path / _OWNER)
     else:
         with contextlib.suppress(OSError):
-            path.rmdir()  # its process died before the lock; a folder that isn't empty stays
+            path.rmdir()  # its process died before it locked a file
 
 
 def _sweep_log(path: Path) -> None:

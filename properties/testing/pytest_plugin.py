@@ -98,7 +98,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getini(PROFILE) not in PROFILES:
         raise pytest.UsageError(f"{PROFILE} is {config.getini(PROFILE)!r}: use one of {', '.join(PROFILES)}")
     config.stash[OUTCOMES] = []
-    with suppress(OSError, ValueError, AttributeError):  # standard error may not be a file
+    with suppress(OSError, ValueError, AttributeError):  # standard error may have no file descriptor
         config.stash[STDERR] = os.dup(sys.stderr.fileno())  # copy standard error before pytest captures output
     folder = _report_folder(config)
     if folder is not None:
@@ -143,7 +143,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     from ...reference.core.errors import StreamproofError
     from ..checking.jobs.verdicts import CheckFailed, NotFinished
 
-    if isinstance(raised, CheckFailed):  # raised by a function that isn't a fixture
+    if isinstance(raised, CheckFailed):  # the test called streamproof.check_job itself
         outcomes.append((item.nodeid, raised))
     elif isinstance(raised, StreamproofError) or {*FIXTURES} & {*getattr(item, "fixturenames", ())}:
         said = f"{type(raised).__name__}: {raised}"
@@ -248,7 +248,7 @@ def _in_test(config: pytest.Config, function: Callable[..., Any]) -> Callable[..
         try:
             bound = signature.bind(*arguments, **named)
         except TypeError:
-            return function(*arguments, **named)  # raises the TypeError of the wrong arguments
+            return function(*arguments, **named)  # raises the error about the arguments
         wanted = {name: value for name, value in asked.items() if value is not None and name in signature.parameters}
         bound.arguments = {**given, **bound.arguments, **wanted}
         try:

@@ -34,7 +34,7 @@ class AggregateFunction(NamedTuple):
 
 
 def _order(value: Any) -> tuple[bool, Any]:
-    return (value != value, value)  # Spark orders NaN after all other numbers
+    return (value != value, value)  # NaN != NaN, and Spark orders NaN last
 
 
 def _of_some(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:

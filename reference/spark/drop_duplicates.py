@@ -40,7 +40,7 @@ class DropDuplicates:
         if self.delay_us is None:
             return None
         if self.within_watermark:
-            # Spark treats a null time as 1970, and floors the delay to milliseconds.
+            # Like Spark, treat a null time as 1970, and floor the delay to milliseconds.
             return (time_us or 0) + self.delay_us // 1_000 * 1_000
         return time_us if self.time in self.columns else None
 

@@ -76,7 +76,7 @@ class Execution:
         for number, batch in enumerate(batches):
             if number in self.starts:
                 self.largest_ms = dict.fromkeys(self.largest_ms, 0)
-            if batch:  # Spark runs no batch if no input has new data
+            if batch:  # without new data Spark runs no batch
                 done.append(self.micro_batch(number, batch))
             while self.without_data and done and self.asks_for_batch_without_data():
                 done.append(self.micro_batch(number, None))

@@ -404,7 +404,7 @@ class Join(Stateful):
         return self.model.asks_for_batch_without_data
 
     def watermark_ms(self, of_input_ms: int) -> int:
-        # A semi join emits only rows of its left side.
+        # A semi join emits only left rows, so only the left side's state delays the output's watermark.
         sides = stream_join.LEFT_FIRST[:1] if self.by.join == "left_semi" else stream_join.LEFT_FIRST
         kept = [self.model.state_watermark_ms(side, of_input_ms) for side in sides]
         return min([of_input_ms, *(each for each in kept if each is not None)])
@@ -460,7 +460,7 @@ def pruned(node: Node, wanted: frozenset[str] | None = None) -> Node:
     elif isinstance(node, Deduplication):
         below = wanted | frozenset(node.by)
     elif isinstance(node, Processing):
-        below = frozenset(node.input.columns)  # a Python function may read every column
+        below = frozenset(node.input.columns)  # all columns, because Python code may read any
     elif isinstance(node, WithWatermark):
         below = wanted | {node.column}
     else:

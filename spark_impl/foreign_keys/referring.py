@@ -155,7 +155,8 @@ def referring_tables(
     """Return both tables of a foreign-key join with their columns resolved.
 
     Raises:
-        BadInput: As `two_sides`, or the foreign key is missing, or its types differ from the right key's types.
+        BadInput: Any error of `two_sides`; or the foreign key is missing, or its types differ from the right key's
+            types.
     """
     lefts, rights = two_sides(left, right)
     refers = named_columns(lefts.frame, "foreign_key", foreign_key)

@@ -57,7 +57,7 @@ def digest_of(value: Any) -> bytes | None:
 def collect_seldom() -> None:
     """Let this Python worker collect garbage rarely; Spark itself collects garbage after each task."""
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
-    # The first task imports modules; the second task excludes these modules from garbage collection.
+    # Exclude the imported modules from garbage collection, in the second task, because the first task imports them.
     if next(_tasks) == 1:
         gc.freeze()
 
@@ -124,7 +124,7 @@ def python_type(kind: T.DataType) -> Any:
             members = [python_type(field.dataType) for field in kind.fields]
             if all(member is Any for member in members):
                 return Any
-            # A user's struct is a dict, the logic's own structs are tuples.
+            # Either form of a struct may arrive: dicts for a user's structs, tuples for the logic's own.
             named = TypedDict("named", dict(zip(kind.names, members, strict=True)))  # type: ignore[misc]  # noqa: UP013
             return tuple[tuple(members)] | named | None  # type: ignore[misc]
     found = _PYTHON.get(type(kind))

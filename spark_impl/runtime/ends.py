@@ -136,7 +136,7 @@ def at_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    # PyArrow has concat_batches only from version 19 on.
+    # not pa.concat_batches, which PyArrow has only from version 19 on
     return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 

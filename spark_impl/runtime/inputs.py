@@ -205,14 +205,14 @@ def two_sides(left: JoinInputLike, right: JoinInputLike) -> tuple[OperatorInput,
     """Return both inputs of a join with their columns resolved.
 
     Raises:
-        BadInput: As in `resolved`, with the side in the message.
+        BadInput: Any error of `resolved`; the message also names the side.
     """
     require_order_of_both(left=left, right=right)
     sides = []
     for side, given in (("left", left), ("right", right)):
         with reading(side, given) as one:
             columns = one._replace(value="value") if one.value is None else one
-            # A join doesn't read its values, and tuples need no field names in messages and states.
+            # Structs as tuples, because a join never reads fields of its values, and tuples store no field names.
             sides.append(resolved(**columns._asdict(), side=side)._replace(as_tuples=EVERY_LEVEL))
     lefts, rights = in_one_order(sides)
     return lefts, rights

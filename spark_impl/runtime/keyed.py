@@ -147,14 +147,15 @@ def staged(
     Args:
         stages: The stages, first to last.
         value_type: As in `keyed`.
-        state_groups: As in `keyed`, for each stage.
-        initial_state: As in `keyed`, for each stage.
+        state_groups: The number of groups of keys in each stage; see `keyed`.
+        initial_state: An initial state for each stage; see `keyed`.
         report_dropped: As in `keyed`.
         timed: As in `keyed`; an operator of several stages has no clock.
         declaration: As in `keyed`.
         processor: The class of the processor that processes a group.
 
-    Returns: As `keyed`, by the key of the last stage. Between stages `place` contains the ordinals of all stages.
+    Returns: The changelog, with `keyed`'s columns, by the key of the last stage. Between stages `place` contains the
+    ordinals of all stages.
 
     Raises:
         BadInput: As `keyed`.
@@ -302,7 +303,7 @@ def _unpacked(
     ]
     schema = T.StructType([T.StructField(name, spark_type(kind)) for name, kind in columns])
     bounds = [F.timestamp_millis(name).alias(name) for name in ("start", "end")]
-    # Changes that the clock closes at the same time are in key order; changes of one row have the same key.
+    # Order by key after `at`, because the changes that the clock emits at one time have no other order.
     place = [F.col("cause").alias("order"), "at", *names] if not in_stages else ["cause.*"]
     return sent.mapInArrow(Unpack(columns, len(keys)), schema).select(
         *(F.col(name).alias(field.name) for name, field in zip(names, keys, strict=True)),

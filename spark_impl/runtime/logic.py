@@ -131,7 +131,7 @@ def in_order_of(rows: list[Arrived], order: Callable[[Arrived], Any]) -> list[Ar
     try:
         return sorted(rows, key=order)
     except TypeError:
-        # None can't be compared, so orders with None are sorted more slowly.
+        # An order contains None, which `<` refuses, so sort by a key that puts None first, which is slower.
         return sorted(rows, key=lambda row: _comparable(order(row)))
 
 

@@ -66,7 +66,7 @@ class Pages:
 
     def page_of(self, key: bytes) -> Keys:
         """Return the page that contains a key's state, decoded."""
-        # The hash's low 12 bits may choose the key's group, so the other bits choose the page.
+        # Choose the page by the hash's higher bits, because a group's keys may share the low 12 bits.
         return self.open((crc32(key) >> 12) % len(self.closed))
 
     def open(self, number: int) -> Keys:

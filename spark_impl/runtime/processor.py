@@ -155,7 +155,7 @@ class KeyedProcessor(StatefulProcessor):
         if client.handle_state is StatefulProcessorHandleState.PRE_INIT:
             return  # Spark calls `init` on the driver too, where there is no state to compare
         types = T.StructType().add("key", T.StructType([*self.stage.key])).add("state", self.stage.state)
-        # Spark has no state per partition, so a group that exists in every partition stores the declaration.
+        # Spark has state per group, not per partition, so each partition stores the declaration under group 0.
         client.set_implicit_key((0,))
         found, _, stored = (state.get() or ("",))[0].partition("\n")
         if not found:
@@ -335,7 +335,8 @@ class KeyedProcessor(StatefulProcessor):
         for ordinal, (of_key, change, _, _) in enumerate(changes):
             key, value = hop(self.key_of(of_key), change)
             to = encode(key)
-            # Messages without a key share no state, so the sender's hash spreads them over the groups.
+            # A message without a key needs no state, so any group can process it: the sender's hash spreads such
+            # messages.
             hashed = crc32(of_key if None in key else to)
             message = (change.timestamp, change.reason, *value)
             rows.append((hashed, to, change.timestamp or 0, (*change.cause, ordinal), message))

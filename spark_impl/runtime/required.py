@@ -17,7 +17,7 @@ else:
     try:
         from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
         from pyspark.sql.streaming.stateful_processor_api_client import StatefulProcessorHandleState
-    except ImportError:  # PySpark before 4.0 lacks these names, and `require_pyspark` refuses it
+    except ImportError:  # PySpark before 4.0, which `require_pyspark` refuses later
         StatefulProcessor = StatefulProcessorHandle = StatefulProcessorHandleState = object
 
 __all__ = [

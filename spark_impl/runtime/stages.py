@@ -74,7 +74,7 @@ def named_columns(frame: DataFrame, parameter: str, columns: ColumnLike | Sequen
         columns: One or several columns, by name or as expressions.
 
     Raises:
-        BadInput: As in `key_columns`; the message begins with the parameter's name.
+        BadInput: Any error of `key_columns`; the message begins with the parameter's name.
     """
     try:
         return [(same_bits(column, field), field) for column, field in key_columns(frame, columns)]

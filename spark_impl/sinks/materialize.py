@@ -73,7 +73,7 @@ class Included(NamedTuple):
                 raise ValueError(f"{name} is {fields[name]!r}")
         try:
             schema = T.StructType.fromJson(fields["schema"])
-        except Exception as error:  # Spark has a separate error type for each kind of invalid schema
+        except Exception as error:  # any type, because Spark raises many
             raise ValueError(f"schema isn't a Spark schema: {error}") from None
         return cls(**{**fields, "keys": tuple(fields["keys"]), "schema": schema})
 
@@ -221,7 +221,7 @@ def changelog_keys(changelog: DataFrame) -> tuple[str, ...]:
             "result with all its columns"
         )
     lower = [name.lower() for name in columns]
-    # A stream result stores batch numbers in the column `batch`.
+    # `batch` is reserved, because a stream result stores the batch numbers in this column.
     taken = [name for name in columns if lower.count(name.lower()) > 1 or name.lower() == "batch"]
     if taken:
         raise BadInput(f"changelog: the column name {taken[0]!r} is reserved: give the key another name, with an alias")
@@ -238,7 +238,7 @@ def changelog_keys(changelog: DataFrame) -> tuple[str, ...]:
 
 def last_changes(changelog: DataFrame, keys: tuple[str, ...]) -> DataFrame:
     """Return the last change of each key and window in a batch: the key, `window`, `value`, `timestamp`, `change`."""
-    # A row of a one-to-many join without a foreign key is identified by its left key alone.
+    # Only some of the key's columns may be null: a one-to-many join's row without a foreign key still has a left key.
     named = reduce(or_, (column(name).isNotNull() for name in keys))
     message = F.lit("changelog: the key of a change is null, so no table can store it: use result='stream'")
     by = [column(name) for name in (*keys, "window")]
@@ -365,7 +365,7 @@ class Materializer:
 def _require_same(before: Included, now: Included) -> None:
     if before.result != now.result:
         raise BadInput(f"to: it contains a {before.result}, but result is {now.result!r}: {ANEW}")
-    # Nullability isn't compared, because no target stores it.
+    # Compare without nullability, because no target stores it.
     ours, theirs = ((*one.keys, one.schema.simpleString()) for one in (now, before))
     if ours != theirs:
         raise BadInput(

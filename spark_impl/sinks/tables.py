@@ -32,7 +32,7 @@ from ..runtime.failures import file_system_reason
 from ..runtime.logic import UPDATE
 from .materialize import ANEW, Included, column
 
-# Spark and other parquet readers ignore names that begin with _.
+# The names begin with _, so that Spark and other parquet readers ignore these files.
 MANIFEST, DATA = "_manifest.json", "_data"
 BUCKET = "_bucket"
 PROGRESS = "streamproof_progress"
@@ -211,7 +211,7 @@ class ParquetTable:
                 hidden.write_text(json.dumps(fields, indent=1), encoding="utf-8")
                 hidden.replace(self._folder / MANIFEST)
         except BaseException:
-            hidden.unlink(missing_ok=True)  # a full disk leaves a partial file
+            hidden.unlink(missing_ok=True)  # partial, if the disk is full
             raise
 
     def _remove_all_but(self, needed: set[str]) -> None:
@@ -338,7 +338,7 @@ class DuckDBTable:
     def _take(self, connection: duckdb.DuckDBPyConnection, staging: Path, content: Included) -> None:
         table, columns = _quoted(self.name), ", ".join(map(_quoted, content.schema.names))
         files = ", ".join("'{}'".format(str(file).replace("'", "''")) for file in sorted(staging.glob("*.parquet")))
-        # Parent folders may be named like Hive partitions (`day=1`), but aren't columns of the table.
+        # Without partitions, because DuckDB would read a parent folder such as `day=1` as a column of the table.
         changes = f"read_parquet([{files}], hive_partitioning = false)"
         if content.batch == 0:
             connection.execute(f"CREATE TABLE {table} AS SELECT {columns} FROM {changes} LIMIT 0")
@@ -498,7 +498,7 @@ def _local(what: str, path: str | Path) -> Path:
 
 
 def _uri(path: Path) -> str:
-    # Without the scheme Spark would use the cluster's default file system.
+    # With the scheme, because Spark would otherwise use the cluster's default file system, such as HDFS.
     return f"file://{path}"
 
 

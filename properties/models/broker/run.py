@@ -189,7 +189,7 @@ def _steps(application: Application, plan: RacePlan) -> list[tuple[str, Callable
 
 
 def _judged(application: Application, histories: Sequence[History], first: int = 0) -> list[Stale | None]:
-    # A race repeats one history object, whose expected table is computed once.
+    # Compute expected tables once per object, because a race repeats the same history object.
     wanted = {key: expected(history) for key, history in {id(one): one for one in histories}.items()}
     found = tables(application.output(), histories, first)
     return [

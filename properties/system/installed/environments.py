@@ -93,7 +93,7 @@ def python_of(version: str) -> Path:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with (folder.parent / f"{folder.name}.lock").open("a") as lock:
-            hold(lock.fileno())  # wait while another process creates the environment
+            hold(lock.fileno())  # waits if another process creates it
             if not _is_whole(folder, wanted):
                 _require_room(folder.parent)
                 _make(folder, program, wanted, version)
@@ -170,7 +170,7 @@ def _make(folder: Path, program: str, wanted: str, version: str) -> None:
     """
     hidden = folder.with_name(f"{HIDDEN}{folder.name}")
     doing(f"creating an environment with PySpark {version}, once: this takes minutes, and 1 GB in {folder.parent}")
-    shutil.rmtree(hidden, ignore_errors=True)  # a killed process may have left a partial environment
+    shutil.rmtree(hidden, ignore_errors=True)  # partial, left by a killed process
     try:
         _require(_run(program, "-m", "venv", str(hidden)), version, f"{program} -m venv")
         packages = wanted.splitlines()

@@ -90,7 +90,7 @@ def arrow_table_of(frame: DataFrame) -> pa.Table:
     batches: Any = frame._collect_as_arrow()  # type: ignore[operator]
     if not batches:
         return schema.empty_table()
-    # By position, because two columns may have the same name, which is refused elsewhere.
+    # Take columns by position, because two may have the same name here; another module refuses that.
     columns = pa.Table.from_batches(batches).columns
     return pa.Table.from_arrays(
         [one.cast(field.type) for one, field in zip(columns, schema, strict=True)], schema=schema
@@ -113,7 +113,7 @@ def no_log_of_refusals() -> Iterator[None]:
     except ImportError:
         yield
         return
-    # logging.getLogger would return a logger of another class.
+    # not logging.getLogger, which would create a logger of another class
     logger = PySparkLogger.getLogger("DataFrameQueryContextLogger")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
