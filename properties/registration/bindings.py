@@ -33,12 +33,13 @@ KEYED: Mapping[str, Any] = {"key": KEY, "timestamp": TIMESTAMP}
 
 
 class Field(NamedTuple):
-    """An additional column of a cohort.
+    """An additional column in a cohort's input.
 
     Attributes:
         name: Its name.
         type: Its arrow type.
-        of: A function from a record, and a function that prefixes a key, to the column's value.
+        of: Returns the column's value for a record. Its second argument is a function that adds the history's prefix to
+            a key.
         for_driver: The value in the reserved key's row, which drives the watermark.
         holds: The kind of values that the law *columns* may put into the column: any value, a list's member, a number,
             a key.
@@ -104,14 +105,14 @@ class Native:
 
     Attributes:
         check: Refuses a definition that Spark's operator doesn't support: raises a `BadInput` with the reason.
-        build: A function from a definition, the cohort's streaming input and all its batches to the changelog.
+        build: Returns the changelog, given a definition, the cohort's streaming input and all its batches.
         sentence: The end of the sentence of the law *native*, after "Spark's own".
         profiles: The definitions to check, by name.
         check_history: Refuses a history that Spark's operator doesn't support, also with a `BadInput`.
         prepared: Converts a drawn history to a history that Spark's operator supports.
         accepted: Removes from a history the records that Spark drops as late, but the reference may accept.
-        goals: Additional coverage goals of every profile.
-        met: A function from a history to the additional goals that the history covers.
+        goals: Additional coverage goals, for each of `profiles`.
+        met: Returns those of the additional goals that a history covers.
     """
 
     check: Callable[[Any], None]
@@ -172,15 +173,15 @@ class Binding:
     """The call of a Spark implementation; by default input and output values are JSON text.
 
     Attributes:
-        build: A function from a definition, the cohort's streaming input, the maker of a logic (None for the operator's
-            own) and the number of state groups to the changelog, as in `spark_impl.runtime.keyed.keyed`.
-        fields: A function from a definition and all records of a cohort to the additional columns.
-        decode: A function from a definition and a value of the changelog to the value as the reference emits it.
-        keys: A function from the written changelog to its keys, which begin with their history's prefix.
+        build: Returns the changelog, given a definition, the cohort's streaming input, the maker of a logic (None for
+            the operator's own) and the number of state groups (see `spark_impl.runtime.keyed.keyed`).
+        fields: Returns the additional columns, given a definition and all records of a cohort.
+        decode: Returns a changelog's value as the reference emits it, given the definition and the value.
+        keys: Returns the keys of a changelog that a query has written; each key begins with its history's prefix.
         typed: Like `build`, with the additional keyword `columns`: the `Columns` of the call. An operator of several
             inputs also takes a frame for each input. If None, the law *columns* isn't checked.
-        asked: The options that the law *columns* checks in each layout, in order, without repeats; if empty, the law
-            chooses profiles.
+        asked: The options that the law *columns* checks in each layout of columns, in this order; if empty, the law
+            chooses among the profiles (the operator's fixed sets of options).
         shared: How the operator's logic runs in a query shared with other operators; None if the operator needs
             separate queries.
     """
@@ -265,7 +266,7 @@ def join_build(operator: str, options: Callable[[Any, Columns], Mapping[str, Any
 
     Args:
         operator: The operator's name, which is also the name of its function and its module in `spark_impl`.
-        options: A function from a definition and the columns to the function's other arguments.
+        options: Returns the function's other arguments, given a definition and the columns.
     """
 
     def build(
@@ -290,7 +291,7 @@ def join_binding(
     Args:
         operator: The operator's name, which is also the name of its function and its module in `spark_impl`.
         logic: The name of its logic in that module.
-        options: A function from a definition to the function's other arguments.
+        options: Returns the function's other arguments, given a definition.
         asked: As in `Binding`.
     """
     build = join_build(operator, lambda join, columns: options(join))

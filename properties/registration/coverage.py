@@ -18,10 +18,10 @@ class Coverage:
     Every operator has additional goals: records out of order, two keys, null keys dropped (or not).
 
     Attributes:
-        met: A function from a history and the reference's run of the history to the names of the goals that the history
-            covers, in `goals` or beyond.
-        goals: A function from a definition to the goals that at least one history must cover.
-        impossible_under_stream_time: A function from a definition to the goals that no history without cuts can cover.
+        met: Returns the names of the goals that a history covers, given the history and the reference's run of it. The
+            names need not be in `goals`.
+        goals: Returns the goals of a definition, each of which at least one history must cover.
+        impossible_under_stream_time: Returns the goals of a definition that no history without cuts can cover.
         of_variants: The goals that at least one history must cover, by the name of a law that compares histories with
             variants of them.
     """

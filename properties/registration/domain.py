@@ -46,7 +46,7 @@ class Number(NamedTuple):
     Attributes:
         option: The option's name, or a name for a number within an option (`early`).
         value: The declared value, including defaults.
-        changed: A function from another value of the number to the options that change.
+        changed: Returns the options that change if the number has another value.
         apart: The distance to the neighbouring values.
     """
 
@@ -61,21 +61,21 @@ class Domain:
     """The domain of the histories drawn for an operator.
 
     Attributes:
-        distances: A function from a definition to the relevant distances (ms) between records.
-        edges: A function from a definition to the distances (ms) behind the clock at which a record is late or a window
-            closed; empty if that never happens.
-        value: A function from a definition, an input, a value of a kind (a small integer, if there are no `kinds`), a
-            choice, and the time (ms) of an event to the value of a record.
-        kinds: A function from a definition and an input to the names of the kinds of values for `value`, as in
-            `properties.generators.values`, the default kind first.
+        distances: Returns the distances (ms) between records that matter to a definition.
+        edges: Returns the distances (ms) behind the clock at which a record is late, or a window closes; empty if that
+            never happens.
+        value: Returns the value of a record, given a definition, an input, a value of a kind (a small integer, if there
+            are no `kinds`), a choice, and the time (ms) of an event.
+        kinds: Returns the names of the kinds of values for `value` (see `properties.generators.values`), given a
+            definition and an input; the default kind comes first.
         variety: The number of different values of a kind, by input, if it is below four because equal values matter.
-        keys: A function from an input and the profile's keys to the possible keys of a record.
+        keys: Returns the possible keys of a record, given its input and all keys of the history's settings.
         named: The keys to which a record's value may refer, such as foreign keys.
-        renamed: A function from a definition, a value and a renamer of keys to the value with renamed keys.
-        aligned: A function from a definition to the edges of the clock that no record moves.
-        numbers: A function from a definition to the numeric options that affect the output.
+        renamed: Returns a value with renamed keys, given the definition, the value, and a function that renames a key.
+        aligned: Returns the edges of a definition that no record moves.
+        numbers: Returns the numeric options of a definition that affect the output.
         silent: The numeric options that do not affect the output, each with the reason.
-        by_clock: A function from a definition to whether the clock affects the output, so that a clock 1 ms off must be
+        by_clock: Returns whether the clock affects the output of a definition, so that a clock 1 ms off must be
             detected.
         is_plain: Whether a record is drawn without input and choice, because neither has an effect.
         agreed: Takes a definition and the records of a history; returns the records with values that the operator
@@ -122,7 +122,7 @@ def number_of(definition: Any, option: str, also: Mapping[str, Any] = MappingPro
 
 
 def domain_of_duration(option: str, by_clock: bool = True) -> Domain:
-    """Return the domain of an operator with one duration, which is its only distance, edge and number.
+    """Return the domain of an operator with one duration, its only relevant distance, edge and number.
 
     Args:
         option: The option's name.

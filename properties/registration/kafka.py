@@ -47,18 +47,17 @@ class Kafka:
     """An operator on Kafka Streams.
 
     Attributes:
-        topology: A function from a builder (of the Kafka witness) and a definition to the resulting KTable or KStream.
-        refusals: A function from a definition and a history's records to the reasons why Kafka has no counterpart, if
-            any.
-        clocks: A function from a definition to one input for each of Kafka's clocks: each windowed aggregate has a
-            clock, a join only one.
+        topology: Returns the resulting KTable or KStream, given a builder (of the Kafka witness) and a definition.
+        refusals: Returns the reasons why Kafka has no counterpart, if any, given a definition and a history's records.
+        clocks: Returns one input for each of Kafka's clocks, given a definition: each windowed aggregate has a clock of
+            its own, and a join has one.
         moves_all_clocks: Whether a record on one of these inputs must also move the other clocks, as in the reference.
         is_windowed: Whether the result's keys are windowed.
-        sent: A function from a definition and a record to the text that is sent as its value.
+        sent: Returns the text that is sent as a record's value, given a definition and the record.
         is_text: Whether the result's values are already texts.
-        read: A function from a definition, a key and the text of a value to the value.
-        observed: The name of the model, in `witnesses.kafka.divergences`, of Kafka's observed behaviour; None if Kafka
-            agrees with the reference.
+        read: Returns a value, given a definition, the key, and the value's text.
+        observed: The name of the model in `witnesses.kafka.divergences` that describes how Kafka differs from the
+            reference; None if Kafka agrees.
     """
 
     topology: Callable[[Any, Any], Any]

@@ -36,8 +36,7 @@ class OptionSpace:
             separate value.
         independent: The options whose values are compatible with all values of all other options; the search for legal
             combinations leaves these options out.
-        legal: A function from options that the definition accepts to whether the options may be drawn; by default all
-            may.
+        legal: Returns whether options that the definition accepts may be drawn; by default all may.
     """
 
     ABSENT: ClassVar[LeftOut] = ABSENT

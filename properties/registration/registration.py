@@ -56,11 +56,10 @@ class KeyIndependence:
     """How the law *keys* divides a history by key: a key's output depends only on the key's records.
 
     Attributes:
-        keys: A function from a history to the keys of its possible output, sorted.
-        concerns: A function from a history and a key to a function that decides whether a record (called in order of
-            arrival) affects the key.
-        is_of: A function from a definition, the key of an emitted change and a key to whether the change belongs to
-            that key.
+        keys: Returns the keys that a history's output may have, sorted.
+        concerns: Returns a function for a history and a key. That function, called with each record in order of
+            arrival, decides whether the record affects the key.
+        is_of: Returns whether a change belongs to a key, given a definition, the change's key, and the key.
     """
 
     keys: Callable[[History], list[Key]] = _keys_of
@@ -74,12 +73,11 @@ class Retention:
 
     Attributes:
         profiles: The options that differ from a profile's options, and the retention (ms), by the name of that profile.
-        build: A function from a definition, the cohort's streaming input, a logic (None for the operator's own), the
-            number of state groups and a retention such as `"11 ms"` to the changelog.
-        differences: A function from a history, a retention (ms) and Spark's output to the differences from the
-            reference.
-        sides: A function from a history and a retention (ms) to the goals that the history covers, of `within the
-            retention` and `beyond the retention`.
+        build: Returns the changelog, given a definition, the streaming input, a logic (None for the operator's own),
+            the number of state groups and a retention such as `"11 ms"`.
+        differences: Returns the differences from the reference, given a history, a retention (ms) and Spark's output.
+        sides: Returns which of the goals `within the retention` and `beyond the retention` a history covers, given the
+            history and a retention (ms).
     """
 
     profiles: Mapping[str, tuple[Options, int]]
@@ -97,12 +95,11 @@ class StoredTables:
     """The tables whose rows an operator stores on Spark until they are deleted.
 
     Attributes:
-        inputs: A function from a definition to the inputs whose rows are stored; empty if the definition stores no
-            table's rows.
+        inputs: Returns the inputs of a definition whose rows are stored; empty if no table's rows are stored.
         keeps: The state that remains after all rows are deleted, and the reason, as words for the law's sentence; empty
             if none remains.
-        is_kept: A function from a definition and a key's packed fields to whether the fields contain only the remaining
-            state.
+        is_kept: Returns whether a key's packed fields contain only the remaining state, given a definition and the
+            fields.
     """
 
     inputs: Callable[[Any], tuple[str, ...]]
@@ -119,19 +116,19 @@ class Registration:
     Attributes:
         operator: The reference: name, definition, behaviour, meaning.
         profiles: Named sets of options, which are always checked; every option occurs in at least one profile.
-        space: The options to draw, in addition to the profiles; without a space, only the profiles are checked.
+        space: The options to draw, in addition to the profiles; if None, only the profiles are checked.
         domain: The distances, edges, values and numbers of a definition, which shape the drawn histories.
         coverage: The coverage goals; if None, a law's only goal is that at least one history emits output.
-        free_order: A function from a definition to the records that may be swapped.
-        by_clock: A function from a definition to whether the output depends on the clock: a record may be late, or
-            output may wait for the clock. If not, no record is late in any order.
-        without_late_data: For profiles whose final result is independent of order and cuts if no record is late: the
-            options that prevent late records, by the profile's name.
-        repeats: A function from a definition, the outcome of a history and its outcome with each record repeated, to
-            the expected and the actual result. Without a function, or if the function returns None, the law *repeats*
+        free_order: Returns which records may be swapped without effect, given a definition.
+        by_clock: Returns whether the output of a definition depends on the clock: a record may be late, or output may
+            wait for the clock. If not, no record is late in any order.
+        without_late_data: The options that prevent late records, by the name of a profile. A profile has them if its
+            final result doesn't depend on order and cuts unless a record is late.
+        repeats: Returns the expected and the actual result, given a definition, the outcome of a history, and the
+            outcome with each record repeated. Without a function, or if the function returns None, the law *repeats*
             isn't checked.
-        keeps_lists_in_order: A function from a definition to whether an aggregated list keeps the order of its
-            records, so that the law *order* ignores the order inside lists.
+        keeps_lists_in_order: Returns whether an aggregated list of a definition keeps the order of its records; the law
+            *order* then ignores the order inside lists.
         stamped_by_last: Whether a row has the timestamp of the side that arrived last, so that reordering changes the
             timestamp.
         key_independence: How the law *keys* divides a history by key; None if the law isn't checked.
@@ -140,7 +137,7 @@ class Registration:
         sql: The statement for DuckDB; None if there is none.
         kafka: The topology of Kafka Streams; None if Kafka Streams has no equivalent operator.
         protocol: The model of the operator's messages; None for an operator without channels.
-        bounded_state: A function from a definition to whether the state on Spark is empty once the clock has passed all
+        bounded_state: Returns whether the state of a definition on Spark is empty once the clock has passed all
             records.
         tables: The tables whose rows the operator stores on Spark until they are deleted; after all deletes the state
             is empty.

@@ -61,11 +61,10 @@ class Shared:
     """How an operator's logic runs in a shared query.
 
     Attributes:
-        logic: A function from a definition to the operator's own logic: a `Logic`, or the named tuple of each stage's
-            logic.
-        content: A function from a definition and a record to the logic's input.
-        decode: A function from a definition and a change to the value as the reference emits it.
-        key: A function from a definition and a change to the key as the reference emits it.
+        logic: Returns the operator's own logic for a definition: a `Logic`, or the named tuple of each stage's logic.
+        content: Returns the logic's input for a record, given a definition and the record.
+        decode: Returns a change's value as the reference emits it, given a definition and the change.
+        key: Returns a change's key as the reference emits it, given a definition and the change.
         windowed: Whether a definition's changes have their window beside the key and the value.
         hops: For an operator in stages: returns, for each stage except the last, the function that addresses messages
             to the next stage.

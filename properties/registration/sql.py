@@ -74,16 +74,16 @@ class Sql:
     Attributes:
         statement: The statement, over the relations `arrivals` and `definitions`; it contains the defaults of the
             options.
-        aggregated: A function from options to the aggregate's name and the aggregated inputs, or None.
-        member: A function from options to the function from a value to its aggregated part; None for the whole value.
-        key_named: A function from options to the function from a record to the key in its value (a foreign key, a
-            group), if any.
-        number_named: A function from options to the function from a record to the number in its value (a window's
-            start), if any.
-        is_stream: A function from options to whether the result is a stream (a bag of all results) rather than a table.
-        values: A function from options and a statement's result to the values of its rows.
-        changed: A function from options to a function that converts each change of the result; None for no conversion.
-        refusal: A function from options to the reason why there is no statement for the options, or None.
+        aggregated: Returns the aggregate's name and the aggregated inputs for options; None if nothing is aggregated.
+        member: Returns for options a function that returns the aggregated part of a value; None for the whole value.
+        key_named: Returns for options a function that returns the key in a record's value (a foreign key, a group);
+            None without such a key.
+        number_named: Returns for options a function that returns the number in a record's value (a window's start);
+            None without such a number.
+        is_stream: Returns whether the result for options is a stream (a bag of all results) rather than a table.
+        values: Returns the values of a result's rows, given the options and the statement's result.
+        changed: Returns for options a function that converts each change of the result; None for no conversion.
+        refusal: Returns the reason why there is no statement for options; None if there is a statement.
         reads_values: Whether the statement reads fields of values; if so, `arrivals` contains the values as JSON text.
     """
 

@@ -55,7 +55,7 @@ def drawn(operator: str, count: int, seed: int, clock: str, refused: Callable[[H
         count: The smallest number of histories; fewer if too many are refused.
         seed: The seed of the draws.
         clock: `batch`, or `stream_time`.
-        refused: A function from a history to the reason why the witness refuses it, or None.
+        refused: Returns the reason why the witness refuses a history; None if it accepts the history.
     """
     found: dict[str, list[History]] = {}
     for name, options in registration_of(operator).profiles.items():

@@ -145,8 +145,8 @@ class WindowAggregate(Definition):
         aggregate: The aggregate of a window's messages, if the storage is `aggregate`.
         early: When to emit a window before it is complete.
         late: `drop` ignores messages of complete windows; `update` adds late messages to windows that are still stored.
-        before_process: A function from each record to the record to process, or to None to ignore it.
-        before_send: A function from each change to the change to emit, or to None to emit nothing.
+        before_process: Returns the record to process in place of a record, or None to ignore the record.
+        before_send: Returns the change to emit in place of a change, or None to emit nothing.
 
     Raises:
         BadInput: A size isn't positive, the step is larger than the size, a session has tuples or a step, or late

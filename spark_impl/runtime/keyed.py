@@ -43,7 +43,7 @@ class StageOf(NamedTuple):
         inputs: The operator's inputs whose rows this stage processes.
         keys: The fields of the stage's keys.
         state: The fields of a key's packed state.
-        hop: A function from a change to a message for the next stage; None for the last stage, whose changes are the
+        hop: Returns the message that a change sends to the next stage; None for the last stage, whose changes are the
             result.
         messages: The type of the messages' content, a struct that begins with the fields of `SEEN`.
     """

@@ -74,7 +74,7 @@ class Stage:
         sides: The stage's inputs.
         key: The fields of the stage's keys; if empty, keys may have any length and type.
         state: The fields of a key's packed state.
-        hop: A function from a change to a message for the next stage; None if the changes are the operator's result.
+        hop: Returns the message that a change sends to the next stage; None if the changes are the operator's result.
         report_dropped: Whether the changelog also contains dropped rows.
         ended: Whether the input is a batch DataFrame: its history has ended, so all windows close.
         declaration: The declaration that identifies the stage's checkpoints; if None, no checkpoint is refused.
