@@ -18,7 +18,8 @@ from .table_table_join import Latest
 def meaning(join: ForeignKeyJoin, accepted: Iterable[Accepted], clock: int) -> Table:
     """Return the join of the two tables of accepted records, each left row with its right row.
 
-    A result has the right record's timestamp if that record arrived last, otherwise the later timestamp of its rows.
+    A result has the right record's timestamp if that record arrived last, otherwise the later timestamp of its two
+    rows.
     """
     sides: dict[str, dict[Key | None, Latest]] = {"left": {}, "right": {}}
     for index, (record, _) in enumerate(accepted):

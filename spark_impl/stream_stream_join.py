@@ -302,7 +302,9 @@ class StreamStreamLogic(Logic[Buffers]):
         return joined(value, None) if side == "left" else joined(None, value)
 
     def close(self, state: Buffers, emitted: int, clock: int) -> list[LogicOutput]:
-        """Emit the unmatched records that can find no partner any more, by timestamp, right before left."""
+        """Emit the unmatched records that can find no partner any more, by timestamp; of equal timestamps, right ones
+        first.
+        """
         if self.join.emit != "close":
             return []
         closed: list[Arrived] = []

@@ -62,9 +62,9 @@ def table_aggregate(
             bug.
 
     Returns:
-        The columns of `keyed`'s changelog, without windows, by the columns of `group_by`. The aggregate of an emptied
-        group is 0, 0 or []. The timestamp is the group's largest. A dropped row is emitted without a group. A streaming
-        result is in append mode.
+        The columns of `keyed`'s changelog, without windows, by the columns of `group_by`. An emptied group has the
+        aggregate 0 (`count` and `sum`) or [] (`list`). The timestamp is the group's largest. A dropped row is emitted
+        without a group. A streaming result is in append mode.
 
     Raises:
         BadInput: A column is missing or of the wrong type, or the aggregate can't subtract.

@@ -513,7 +513,9 @@ class WindowedLogic(Logic[WindowedState]):
         return None if self.retention_ms is None else closed + self.retention_ms
 
     def due(self, state: WindowedState, clock: int) -> int | None:
-        """Return the next time (ms) at which a window closes, or can be forgotten (at a multiple of half its life)."""
+        """Return the next time (ms) at which a window closes, or can be forgotten (at a multiple of half its storage
+        time).
+        """
         life, times = self.table.size_ms + self.table.grace_ms, []
         half = life // 2 or 1
         for side, windows in state.sides.items():

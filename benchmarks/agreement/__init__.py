@@ -1,1 +1,1 @@
-"""Counts on how many of thousands of histories two witnesses (systems that run histories) disagree."""
+"""Counts the histories, of thousands or millions, on which two witnesses (systems that run histories) disagree."""

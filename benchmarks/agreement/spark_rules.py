@@ -393,7 +393,7 @@ TEN_SECONDS = (10_000_000, 10_000_000)
 
 
 def _by_windows(frame: DataFrame, time: str, size: str, *more: str) -> DataFrame:
-    """Return the number of rows of each window, with the named columns of the window."""
+    """Return the number of rows in each window, as a job whose result has these columns of the window."""
     from pyspark.sql import functions as F
 
     return frame.groupBy("key", F.window(time, size)).agg(F.count("*").alias("rows")).select("key", *more, "rows")

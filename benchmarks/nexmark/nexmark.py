@@ -52,7 +52,7 @@ RUN = "nexmark.run"
 
 
 class Through(NamedTuple):
-    """The results of a form of a query.
+    """The results of one form (one way to write the query) of a query.
 
     Attributes:
         records: The number of records that the query reads.

@@ -67,13 +67,13 @@ class Case:
 
 
 def skewed(numbers: np.random.Generator, rows: int, keys: int) -> np.ndarray[Any, Any]:
-    """Draw this many numbers of keys; the first is drawn most often."""
+    """Draw a key's number for each of these rows; the number 0 is drawn most often."""
     drawn: np.ndarray[Any, Any] = (keys * numbers.random(rows) ** 2).astype(np.int64)
     return drawn
 
 
 def named(prefix: str, numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return keys names."""
+    """Return the names of keys: the prefix, and the key's number."""
     names = np.array([f"{prefix}{number:06d}" for number in range(int(numbers.max(initial=0)) + 1)], dtype=object)
     called: np.ndarray[Any, Any] = names[numbers]
     return called

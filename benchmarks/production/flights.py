@@ -1,4 +1,4 @@
-"""Measures the flights of 2013 on every witness, and the growth of the time with the rows.
+"""Measures the time in which each witness (a system that runs histories) processes the flights of 2013, and its growth.
 
 The measured time is the time that `streamproof compare` prints for a witness: from the data set as one table to the
 outcome, including packing and unpacking. Then the flights are joined with their planes and airlines by foreign keys.
@@ -35,7 +35,7 @@ Taken = dict[tuple[str, int], list[float]]
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure the witnesses in turn, over increasing sizes."""
+    """Measure the witnesses in turn, over increasing numbers of flights."""
     rounds, batches, whole = setting.times(), setting.size(12, 4), flights()
     divisors = (64, 32) if setting.small else (16, 8, 4, 2, 1)
     rows = [whole.table.num_rows // divisor for divisor in divisors]

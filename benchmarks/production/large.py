@@ -1,4 +1,4 @@
-"""Measures 100,000,000 records through an operator on clusters of one and of two workers, with a kill in the middle.
+"""Measures an operator over 100,000,000 records, on clusters of one and of two workers, killed once in the middle.
 
 Each worker has one core of this machine. When half of the batches have ended, SIGKILL kills the process with its
 cluster, and another process continues from the checkpoint. The records are generated again from a seed, in batches of

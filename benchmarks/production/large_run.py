@@ -30,7 +30,9 @@ MEGABYTES = 3072
 
 
 def inputs_of(operator: str, batch: int, rows: int, keys: int) -> Mapping[str, pa.Table]:
-    """Return the records of a batch, by input, the same each time; the columns are those of `production`'s cases."""
+    """Return the records of a batch, by input; each call returns the same records, with the columns of `production`'s
+    cases.
+    """
     numbers = np.random.default_rng([7, batch])
     order = np.arange(batch * rows, (batch + 1) * rows)
     behind = np.where(numbers.random(rows) < 0.1, numbers.integers(0, BEHIND_MS, rows), 0)

@@ -1,13 +1,12 @@
-"""Measures one million records through each operator, through its version of an earlier commit, and through Spark's
-operator or plain SQL.
+"""Measures each operator over one million records, its version of an earlier commit, and Spark's operator or plain SQL.
 
-Each operator runs as a streaming query on RocksDB over parquet files, one per micro-batch (16 of equal size). The
-benchmark runs the operator of this commit and of commit ce10c6f, a baseline with the same result, and a query that only
-reads the inputs. Each query has a separate process, and runs twice in this process. The first run is the warm-up. The
-first run also writes results for the comparison with the baseline, because wrong results make a benchmark worthless.
-The second run computes all its results and discards them. The benchmark measures the CPU seconds of the whole process
-tree (Python, the JVM and the workers) during the second run. Growth counts the CPU seconds after the first batch, which
-also starts the query.
+Each operator runs as a streaming query, with its state in RocksDB, over 16 parquet files of equal size, one per
+micro-batch. The benchmark runs the operator of this commit and of commit ce10c6f, a baseline with the same result, and
+a query that only reads the inputs. Each query has a separate process, and runs twice in this process. The first run is
+the warm-up. The first run also writes results for the comparison with the baseline, because wrong results make a
+benchmark worthless. The second run computes all its results and discards them. The benchmark measures the CPU seconds
+of the whole process tree (Python, the JVM and the workers) during the second run. Growth counts the CPU seconds after
+the first batch, which also starts the query.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Measures the flights of 2013 joined with their planes and airlines by foreign keys, beside DuckDB and batch SQL.
+"""Measures the foreign-key joins of the flights of 2013 with their planes and airlines, and the same joins in batch
+SQL.
 
 A flight refers to a plane by its tail number, and the joined flight to an airline by its carrier: a foreign-key join
 over a foreign-key join's changelog, in one query. Flights arrive in the order of departure. The right sides change

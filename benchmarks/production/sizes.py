@@ -1,4 +1,5 @@
-"""Measures batches of 1,000 to 200,000 records over states of 10,000 to 1,000,000 keys, uniform and skewed.
+"""Measures the cost of batches of 1,000 to 200,000 records, uniform and skewed, with states of 10,000 to 1,000,000
+keys.
 
 The benchmark first fills the state: each key arrives once. Then batches of each size follow in turn. For each batch the
 benchmark measures the CPU seconds of the whole process tree (Python, the JVM and the workers). The operator and Spark's

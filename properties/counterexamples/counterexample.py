@@ -58,7 +58,7 @@ class Counterexample(Generic[AnyHistory]):
         sources: The job's inputs; empty for an operator.
         rows: The expected and the emitted rows of a job, side by side; for a table, up to the first difference.
         watermarks: The watermarks of each batch of a job; empty if unknown.
-        compared: What the check of a job compared, and how exactly, in words.
+        compared: What the check of a job compared, and with which tolerance, in words.
         is_of_run: Whether the history is from a run in production; final batches without rows aren't shown.
     """
 
@@ -85,7 +85,7 @@ class Counterexample(Generic[AnyHistory]):
 
     @property
     def case(self: Counterexample[History]) -> Case:
-        """The case for a recheck of an operator's law."""
+        """The history, its original and its run options, on which an operator's law is checked again."""
         return Case(self.history, self.original, self.way)
 
     @property

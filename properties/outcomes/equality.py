@@ -76,7 +76,9 @@ class Equality:
         return sorted(rest[0]), sorted(rest[1])
 
     def _paired(self, left: Sequence[tuple[Numeric, ...]], right: Sequence[tuple[Numeric, ...]]) -> dict[int, int]:
-        """Return a largest pairing of numbers, from the left index to the right index; equal numbers come first."""
+        """Pair as many near-equal numbers as possible, equal ones first; return the right index for each paired left
+        index.
+        """
         waiting: dict[tuple[Numeric, ...], list[int]] = defaultdict(list)
         for index, numbers in enumerate(left):
             waiting[numbers].append(index)

@@ -358,7 +358,7 @@ def from_aggregate(aggregate: Aggregate, value: Any) -> Value:
 
 
 def fields_of_aggregate(definition: Any, records: Sequence[Record]) -> list[Field]:
-    """Return the column of a cohort in which every record's value is aggregated."""
+    """Return the column of values, for an operator that aggregates the value of every record in a cohort."""
     return [aggregated_field(definition.aggregate, [record.value for record in records if record.key is not None])]
 
 

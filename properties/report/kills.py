@@ -76,7 +76,7 @@ class Rare(NamedTuple):
         law: The law that would kill the mutant in the most histories.
         histories: The number of killing histories in a check of the default size.
         of: The number of histories that a check of the default size draws for the operator.
-        needed: The number of histories of a check in which enough histories kill the mutant.
+        needed: The size of a check in which enough histories kill the mutant.
         options: The rare option values that all killing histories share.
     """
 
@@ -130,7 +130,7 @@ def rare(kills: Sequence[Kill], seed: int = 0) -> list[Rare]:
 
 
 def asked_by_check(law: Law) -> Fraction:
-    """Return the share of mutation testing's histories on which a check of the same size judges a law."""
+    """Return on how large a share of mutation testing's histories a check of the same size judges a law."""
     if isinstance(law, RerunLaw):
         return Fraction(1, PART)
     if isinstance(law, VariantLaw):
@@ -139,7 +139,7 @@ def asked_by_check(law: Law) -> Fraction:
 
 
 def drawn_by_check(kill: Kill, definitions: Sequence[Options]) -> Callable[[int], int]:
-    """Return a function: given a check's number of histories, the number of them whose options suit the mutant."""
+    """Return a function that tells how many of a check's n histories have options that suit the mutant."""
     registration = registration_of(kill.mutant.operator)
     profiles = len(registration.profiles)
     if kill.mutant.scheduled:
@@ -150,7 +150,7 @@ def drawn_by_check(kill: Kill, definitions: Sequence[Options]) -> Callable[[int]
 
 
 def histories_for(drawn: int, drawn_by: Callable[[int], int]) -> int:
-    """Return the number of histories, to two digits, of a check that draws `drawn` possible killers of a mutant."""
+    """Return the size, rounded up to two digits, of a check that draws `drawn` histories which can kill the mutant."""
     asked = drawn
     while drawn_by(asked) < drawn:
         asked += max(1, asked // 10)
@@ -171,7 +171,7 @@ def seldom_drawn(kill: Kill, law: str, definitions: Sequence[Options]) -> list[s
 
 
 def _values(registration: Registration, options: Options) -> set[str]:
-    """Return the goals that option values cover, including defaults, without pairs of values."""
+    """Return the coverage goals that single option values cover, default values included."""
     goals = met_by(registration, options)
     return {goal for goal in goals if " with " not in goal and not goal.endswith(" left out")}
 

@@ -71,7 +71,7 @@ def write_content(folder: Path, content: Content) -> Path:
 
 
 def require_folder(folder: Path) -> None:
-    """Refuse a folder that isn't writable, or where a report would replace a foreign file.
+    """Refuse a folder that isn't writable, or where a report would replace a file that isn't streamproof's.
 
     Raises:
         BadInput: The path isn't a folder, isn't writable, or contains another file with a report's name.

@@ -1,1 +1,3 @@
-"""Modules that don't depend on streams: files, locks, signals, standard streams, work folders, installed software."""
+"""Modules that don't concern stream processing: files, locks, signals, standard streams, work folders, installed
+software.
+"""

@@ -169,7 +169,7 @@ def folder_at(path: str | Path) -> Path:
     """Return the path of a folder.
 
     Raises:
-        BadInput: A folder can't have such a path.
+        BadInput: The value can't be the path of a folder.
     """
     with contextlib.suppress(UnicodeError):
         if b"\0" not in os.fsencode(path):

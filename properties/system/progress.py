@@ -46,7 +46,7 @@ class Heartbeat:
 
 
 class _Telling:
-    """A heartbeat, and the thread that runs the heartbeat from the first step on."""
+    """Shows the steps of a check, and their seconds: a heartbeat in a thread that starts with the first step."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self.heartbeat, self.ended = Heartbeat(show), threading.Event()

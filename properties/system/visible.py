@@ -1,4 +1,4 @@
-"""Make foreign text safe to show: no name, key or option may control a terminal or imitate another line."""
+"""Make users' text safe to show: no name, key or option may control a terminal or imitate another line."""
 
 from __future__ import annotations
 

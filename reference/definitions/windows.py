@@ -106,7 +106,7 @@ class Early:
     """Samza's early-emission policy: when to emit a window that isn't complete.
 
     Attributes:
-        every_tuples: The number of messages not yet emitted at which to emit the window.
+        every_tuples: Emit the window when it has this many messages that it hasn't emitted.
         every_ms: The interval (ms): emit the window when the clock passes a multiple of it.
     """
 

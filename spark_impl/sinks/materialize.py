@@ -193,7 +193,8 @@ def materialize(
 
 
 def folded(changelog: DataFrame) -> DataFrame:
-    """Return the table that a changelog folds to, in one batch, such as the changelog of a batch DataFrame.
+    """Return the table that results from all changes of a batch changelog, such as the result of an operator on batch
+    inputs.
 
     Returns:
         The key's columns, `window`, `value` and `timestamp`.
@@ -321,7 +322,7 @@ class Materializer:
             rows.unpersist()
 
     def rows(self, changelog: DataFrame, batch: int) -> DataFrame:
-        """Return the rows of a batch for the target."""
+        """Return the rows of a batch as they are written to the target."""
         if self.result == "stream":
             return all_changes(changelog, self.keys, batch)
         return last_changes(changelog, self.keys)

@@ -52,7 +52,7 @@ class RaceAnswer:
 
     Attributes:
         played: The histories.
-        stale: The histories that ended stale.
+        stale: The histories whose result at the end was stale (not the join of their tables).
         after: The number of stale histories after each further step, by the step's name.
         shrunk: The shrunk stale history of each kind of difference; empty for races, which are already small.
     """
