@@ -68,9 +68,9 @@ _FOLDERS = {
 MODULES = {name: f".{folder}.{name}" for folder, names in _FOLDERS.items() for name in names.split()}
 """The module of each benchmark, relative to this package."""
 AGREEMENT = "agreement"
-"""The benchmark with a witness, a number of histories and a seed."""
+"""The benchmark that accepts a witness, a number of histories and a seed."""
 SPARK_RULES = "spark_rules"
-"""The benchmark with a number of histories and a seed, but no witness."""
+"""The benchmark that accepts a number of histories and a seed, but no witness."""
 BY_OPERATOR = ("operators", "agreement", "production", "sizes", "large", "state", "judging")
 """The benchmarks that can measure one operator alone, such as `production:session_windows`."""
 NEXMARK = "nexmark"
@@ -79,7 +79,7 @@ MISSED, COULD_NOT_RUN = 1, 3
 LARGE = "large"
 """The benchmark that takes hours, so it runs only on request; it takes a number of records."""
 TABLE, PLOTS = "table", "plots"
-"""Alternatives to benchmarks: write the table of the saved figures, or draw Nexmark's plots."""
+"""Names in place of a benchmark's: write the table of the saved figures, or draw Nexmark's plots."""
 SMALL = "Sizes are small, only to run the benchmarks: the figures have no meaning, and no target is judged."
 NAMES_HELP = (
     f"{', '.join(BENCHMARKS)}; by default all but {LARGE}. {', '.join(BY_OPERATOR)} take an operator: "

@@ -34,7 +34,7 @@ COLOURS: Mapping[str, str] = dict(
 )
 STYLES: Mapping[int, str] = dict(zip(PERCENTILES, ("-", "--", ":"), strict=True))
 PLACE = {"svg.fonttype": "none", "svg.hashsalt": "streamproof", "font.size": 9}
-"""Text stays text, and the same figures always have the same ids."""
+"""Settings with which an SVG keeps texts as text, and has the same ids for the same figures."""
 
 
 def write(files: Sequence[Path]) -> None:

@@ -41,7 +41,7 @@ MOST_LINES: Mapping[str, int] = {"properties": 42_000, "tests": 48_000}
 OF_EACH_OPERATOR = ("Behaviour",)
 """Names of classes that each operator's file defines with the same meaning."""
 ALIAS = re.compile(r"_?[A-Z][a-z]\w* = (?!Annotated\[|TypeVar\()[^(]+(\[.+\]|\|.+)$", re.DOTALL)
-"""A type alias without a suffix; options of commands, which are annotated, are named after their settings."""
+"""Matches a type alias, but not an annotated option of a command, which is named after its setting."""
 BOTH_SIDES = {"reference", "spark_impl"}
 """An operator's reference and its Spark implementation use the same names for the parts of their state."""
 

@@ -159,7 +159,7 @@ class Behaviour:
         self.counts: dict[Key, int] = defaultdict(int)
 
     def arrive(self, record: Record) -> list[Output]:
-        """Emit the windows that the clock has made due, add a message to its windows, and emit those that it makes due."""
+        """Emit the windows that the clock has made due; add a message to its windows; emit those that it makes due."""
         processed = self.windows.before_process(record)
         if processed is None or processed.key is None:
             return [Dropped(record.key, "null key" if record.key is None else "filtered")]

@@ -1,9 +1,9 @@
 """Counts on how many of 10,000 random schedules Kafka's own foreign-key join differs from the reference's protocol.
 
 Each history has a random schedule of delivery, after which no message waits. After each step the output and the waiting
-messages are compared; a difference that a named divergence (a known difference of Kafka) explains is counted under that
-name. The benchmark also measures the rate of scheduled histories on Kafka Streams' test driver, and the time of every
-race.
+messages are compared; a difference that a named divergence (a known difference of Kafka from its documents) explains is
+counted under that name. The benchmark also measures the rate of scheduled histories on Kafka Streams' test driver, and
+the time of every race.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from ..production.run import TODAYS
 from ..witnesses.memory import GIB, peaks_of
 
 EARLIER = "424353e"
-"""The last commit at which `streamproof check` checked all laws on Spark, too."""
+"""The last commit whose `streamproof check` checked every law both on the reference and on Spark."""
 MINUTES = Target("under", 5 * 60)
 MEMORY = Target("under", 3)
 SHARE = Target("at most", 0.7)

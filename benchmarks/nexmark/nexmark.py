@@ -33,7 +33,7 @@ from .sql import Compared, compared, load
 
 EVENTS, BATCHES = 500_000, 8
 FEWER_BY = 20
-"""The divisor of the number of events for forms that are too slow for all events."""
+"""Forms that are too slow for all events run over the number of events divided by this."""
 AT_RATES = ("q11", "q20")
 """The queries that run at several rates: q11 has a bounded state, and q20 has several stages that keep all rows."""
 RATES = (2_500, 5_000, 10_000, 20_000, 40_000, 80_000)

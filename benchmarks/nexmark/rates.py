@@ -37,7 +37,9 @@ WARM_UP_SECONDS = 15
 GROWS = 1.5
 """A query doesn't sustain a rate if the last quarter's latency is more than this many times the second's."""
 MOST_SECONDS = 5
-"""The largest sustained latency (s) of the last quarter, because consecutive large batches hide the growth."""
+"""A query doesn't sustain a rate if the last quarter's latency (s) is larger, because few large batches hide its
+growth.
+"""
 PERCENTILES = (50, 95, 99)
 
 

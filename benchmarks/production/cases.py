@@ -30,8 +30,10 @@ AS_MANY, UNIFORM, SKEWED = "as-many", "uniform", "skewed"
 FILLED_MS = 240_000
 
 EARLIER: Mapping[str, Any] = {"state_groups": 256}
-"""What the operators of the earlier commit are given: some 80 keys a group. A state a key cost them several times as
-much, for each cost round trips; of few groups, one with a busy key keeps a core waiting."""
+"""The arguments for the earlier commit's operators: some 80 keys per group. A separate state for each key would cost
+several times as much, in round trips to Spark. With few groups, the group of a busy key would keep a core busy while
+others wait.
+"""
 TODAY: Mapping[str, Any] = {}
 """The arguments for this commit: none, because users have the defaults."""
 

@@ -127,7 +127,7 @@ def verdict_sentence(says: str, comparison: Comparison) -> str:
 
     Args:
         says: The law's sentence.
-        comparison: The comparison of the violating case; it contains at least one difference.
+        comparison: The comparison that found the violation; it contains at least one difference.
     """
     difference = comparison.differences[0]
     where = "at the end" if difference.when is None else f"in batch {difference.when}"

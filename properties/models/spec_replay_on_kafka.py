@@ -41,8 +41,8 @@ def replay_on_kafka(traces: Iterable[Trace], constants: ModelConstants, module: 
 
     Kafka's left join emits rows without a foreign key; if the constants ignore such rows, their results are removed. If
     the constants name a mutant, Kafka doesn't contain the bug: the behaviour's changes and deliveries must then end
-    with the join of the tables. A difference that a named divergence (a known difference of Kafka) explains isn't a
-    disagreement.
+    with the join of the tables. A difference that a named divergence (a known difference of Kafka from its documents)
+    explains isn't a disagreement.
 
     Args:
         traces: The behaviours, which are read in groups, so there may be many.

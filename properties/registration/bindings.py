@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from ...spark_impl.runtime.inputs import JoinInput
 
 KEY, TIMESTAMP, ORDER, INPUT, VALUE = "key", "timestamp", "order", "input", "value"
-"""The columns of every cohort: the prefixed key, event time in ms, the order of arrival, the input, the value."""
+"""The columns of every cohort: the key with its history's prefix, event time in ms, the order of arrival, the input,
+the value.
+"""
 FOREIGN_KEY = "foreign_key"
-"""The column of the prefixed foreign key."""
+"""The column of the foreign key, with its history's prefix."""
 KEYED: Mapping[str, Any] = {"key": KEY, "timestamp": TIMESTAMP}
 """The columns that every operator of one input on Spark uses."""
 
@@ -363,10 +365,10 @@ def fields_of_aggregate(definition: Any, records: Sequence[Record]) -> list[Fiel
 
 
 def decode_aggregate(definition: Any, value: Any) -> Value:
-    """Return the value of a changelog of aggregates."""
+    """Return an aggregated value as the reference emits it."""
     return from_aggregate(definition.aggregate, value)
 
 
 def decode_pair(definition: Any, value: Any) -> Value:
-    """Return the value of a changelog of joined values in JSON text."""
+    """Return a joined value as the reference emits it; in the changelog the values of both sides are JSON text."""
     return pair_from_json(value)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from ...reference.core.records import Key
 
 WATERMARK_DRIVER = "~clock"
-"""The reserved key."""
+"""The reserved key, which belongs to no history: its rows move the watermark."""
 
 
 def prefixed_key(index: int, key: Key) -> Key:

@@ -19,7 +19,7 @@ from .rendering import rendered
 MOST_LINES = 72
 """The largest number of drawn lines."""
 FIRST, AROUND, LAST = 26, 26, 10
-"""The numbers of drawn lines of a longer history: from its beginning, around its first difference, from its end."""
+"""Of a longer history, this many lines are drawn from its beginning, around its first difference, and from its end."""
 MOST_CHARACTERS = 30
 """The largest number of characters of a record beside its mark; the mark's title contains the whole record."""
 LEFT, RIGHT, TOP = 132, 780, 46

@@ -34,7 +34,7 @@ JobOutcome: TypeAlias = JobReport | CheckFailed | StreamproofError | NotFinished
 ASKED = ("reference", "duckdb", "protocol")
 """The witnesses that vote while a report is written; all other witnesses need a JVM."""
 NAMES = {"the reference": "reference", "Spark": "spark", "Spark's own operator": "spark-native", "DuckDB": "duckdb"}
-"""The names of witnesses on the command line, by a different name in counterexamples."""
+"""The names of witnesses on the command line, for those with another name in counterexamples."""
 
 
 @checked

@@ -27,7 +27,7 @@ FORM = 2
 OBJECTS_BETWEEN_COLLECTIONS = 200_000
 """Python's garbage collector runs after this many new objects: a batch creates many objects, but no cycles."""
 EVERY_LEVEL = 64
-"""A depth of nesting that no type reaches."""
+"""The number of levels for structs that become tuples at every level: no type is nested as deeply."""
 _PYTHON: dict[type[T.DataType], Any] = {
     T.DateType: date,
     T.TimestampType: datetime,

@@ -82,8 +82,8 @@ class Included(NamedTuple):
 class Target(Protocol):
     """A target: any class with these two methods. `materialize` writes each batch to the target exactly once.
 
-    `materialize` calls the target's method `require_writable()`, if any, before the query starts; it may raise
-    `BadInput`.
+    If the target has a method `require_writable()`, `materialize` calls it before the query starts; the method may
+    raise `BadInput`.
     """
 
     def content(self) -> Included | None:
