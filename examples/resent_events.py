@@ -1,7 +1,7 @@
 """The events of devices without repeats: a gateway without a response sends an event again, with a new time.
 
 Events with equal device and number are repeats of one event. `wrong` also deduplicates by the time, as many jobs do so
-that Spark forgets old events. So it treats a repeat with a new time as another event.
+that Spark forgets old events. So `wrong` treats a repeat with a new time as another event.
 """
 
 from __future__ import annotations

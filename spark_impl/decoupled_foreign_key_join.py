@@ -102,8 +102,9 @@ def decoupled_foreign_key_join(
 
     With `protocol="answer"`, the default here, the result is the join of both tables whenever no message waits, at any
     pace of the three queries. With `kip` an inner join follows KIP-213 to the letter, and its result can stay wrong: a
-    left row that changes while a response to it waits may never get a response to its new value. These errors are rare,
-    and nothing reports them. `answer` sometimes emits a tombstone without an earlier result, like every left join.
+    left row that changes while a response to it waits may never get a response to its new value. Wrong results are
+    rare, and nothing reports them. `answer` sometimes emits a tombstone without an earlier result, like every left
+    join.
 
     If left values repeat (A, B, A), a result may temporarily join rows that never existed together, because the
     protocol identifies a left value by its hash. A later response corrects the result.

@@ -187,7 +187,9 @@ class Scd2Logic(ChangesLogic):
         return [*gone, *(changed(row, one.row, one.start, one[:2]) for one in new)]
 
     def merged(self, past: list[PlacedEvent]) -> list[PlacedEvent]:
-        """Merge past events into one event at the start of their last version; none remains after a delete."""
+        """Merge past events into one event at the start of their last version, or into none if the last event is a
+        delete.
+        """
         left = super().merged(past)
         first = len(past) - 1
         while left and not self.begins(past, first):

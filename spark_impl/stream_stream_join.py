@@ -52,7 +52,8 @@ def stream_stream_join(
         join: `inner`, `left` or `outer`.
         grace: The extra time, beyond the bounds, in which a record can still find partners.
         emit: When to emit a row without a partner: `arrival`, `eager` or `close`; see `StreamStreamJoin`.
-        null_key: `drop` records without a key, or `keep` them: left and outer joins emit such a row at once.
+        null_key: `drop` records without a key, or `keep` them: left and outer joins emit a record without a key at
+            once.
         report_dropped: Whether the changelog also contains dropped rows.
         state_groups: As in `keyed`. A record stays in the state until the clock has passed its time + `after` (a left
             record) or `before` (a right record) + `grace`.

@@ -1,7 +1,8 @@
 """Counts on how many of 10,000 random histories Spark's own operators differ from the rules in `reference/spark`.
 
 Times are drawn at the edges of gaps, sizes, delays and watermarks, or a microsecond or millisecond beside an edge.
-Many histories share a query, each in its own key space; a driver row moves the watermark in each batch.
+Many histories share a query, each with its own keys. In each batch a row that belongs to no history, the driver row,
+moves the watermark.
 """
 
 from __future__ import annotations
@@ -237,7 +238,7 @@ def spark_rows(case: Case, trigger: Trigger, histories: Sequence[JobHistory]) ->
 
 
 def packed(case: Case, histories: Sequence[JobHistory], batch: int) -> pa.Table:
-    """Return a batch of all histories, each in its own key space, with a driver row on every input."""
+    """Return a batch of all histories, each with its own keys, and a driver row on every input."""
     rows = [
         {**arrival.row, "input": arrival.input, "key": f"{number}|{arrival.row['key']}"}
         for number, history in enumerate(histories)

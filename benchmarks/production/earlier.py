@@ -22,7 +22,8 @@ FOLDERS = ("reference", "spark_impl", "properties", "specs")
 def lay_out(commit: str, folder: Path) -> Mapping[str, str]:
     """Export a commit's package to a folder, and return the environment in which Python imports it from there.
 
-    Such a process must run in that folder, because Python first searches its start folder; it finds `benchmarks` too.
+    The process must start in that folder, because Python first searches the folder in which it starts. The process
+    imports `benchmarks` from this clone.
 
     Args:
         commit: The commit.

@@ -1,7 +1,7 @@
 """Measures how many histories per second a standalone Spark cluster on this machine runs, with one worker and with two.
 
 `python -m benchmarks.witnesses.cluster MASTER WORKERS COUNT ROUNDS` runs cohorts (many histories in one query) and
-prints their rates as JSON. It is a separate process, because a process has one Spark session.
+prints their rates as JSON. This command is a separate process, because a process has one Spark session.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Measures how much cheaper a cohort (many histories in one query) is than one query per history.
 
-It measures the operator and Spark's own operator, with packing and unpacking, but without drawing and the reference.
+The time of the operator, or of Spark's own operator, includes packing and unpacking, not drawing and the reference.
 """
 
 from __future__ import annotations

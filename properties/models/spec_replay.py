@@ -195,7 +195,9 @@ def tables_of(entries: Sequence[Entry], when: Callable[[Entry], int], count: int
 
 
 def _fused_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement]:
-    """Run the record changes of behaviours in one query, equal changes once; compare results with the join."""
+    """Run the record changes of all behaviours in one query, equal changes only once; compare the results with the
+    join.
+    """
     firsts: dict[str, tuple[History, _Behaviour]] = {}
     longest = max((len(one.history.records) for one in behaviours), default=0)
     for one in behaviours:

@@ -42,7 +42,7 @@ class Field(NamedTuple):
         type: Its arrow type.
         of: Returns the column's value for a record. Its second argument is a function that adds the history's prefix to
             a key.
-        for_driver: The value in the reserved key's row, which drives the watermark.
+        for_driver: The value in the reserved key's row, which moves the watermark.
         holds: The kind of values that the law *columns* may put into the column: any value, a list's member, a number,
             a key.
     """

@@ -1,5 +1,5 @@
-"""The keys of the histories that share a query (a cohort): each history's keys have a prefix of their own. A reserved
-key drives the watermark.
+"""The keys of the histories that share a query (a cohort): each history's keys have a prefix of their own. Rows of a
+reserved key, which belongs to no history, move the watermark.
 """
 
 from __future__ import annotations

@@ -74,7 +74,8 @@ class StreamStreamJoin(Definition):
             emit nothing. `eager`: when it arrives, and again, as a pair, when a partner arrives. `close`: when no
             partner can arrive any more. The default is `arrival` for left joins and `eager` for outer joins; inner
             joins ignore the option.
-        null_key: `drop` records without a key, or `keep` them: left and outer joins emit such a record at once.
+        null_key: `drop` records without a key, or `keep` them: left and outer joins emit a record without a key at
+            once.
 
     Raises:
         BadInput: A bound is missing (unbounded joins are refused), a duration isn't a whole number of ms or is

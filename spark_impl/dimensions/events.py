@@ -182,7 +182,9 @@ class ChangesLogic(Logic[list[PlacedEvent]]):
         return [*self.merged(past), *state[len(past) :]]
 
     def merged(self, past: list[PlacedEvent]) -> list[PlacedEvent]:
-        """Merge past events into their newest event; none remains if the newest event is a delete."""
+        """Merge past events (older than any event still to come) into their newest event, or into none if that is a
+        delete.
+        """
         return past[-1:] if past and past[-1].row is not None else []
 
     def due(self, state: list[PlacedEvent], clock: int) -> int | None:
