@@ -55,7 +55,7 @@ def require_proc() -> None:
 
 
 def processes(folder: Path = PROC) -> dict[int, Process]:
-    """Return every process, or every thread, in a folder of the system, by its number."""
+    """Return every process or thread in a folder of /proc, by its number."""
     found: dict[int, Process] = {}
     with contextlib.suppress(OSError):  # the process has ended, or there is no /proc
         for number in filter(str.isdigit, os.listdir(folder)):
@@ -77,7 +77,7 @@ def doing(name: str) -> str:
 
 
 def tree_of(root: int, among: dict[int, Process]) -> dict[int, str]:
-    """Return the kinds of a process, its JVM, and all its other descendants, by their numbers."""
+    """Return the kind of a process, of its JVM, and of all its other descendants, by process number."""
     found: dict[int, str] = {}
     for number, process in among.items():
         line = number

@@ -20,8 +20,8 @@ from .table_table_join import Latest, TableJoin, joined_tables
 def meaning(table: WindowedTable, accepted: Iterable[Accepted], clock: int) -> Table | Bag:
     """Return the result of the accepted records at a clock time (ms): the windows' aggregates, joined.
 
-    A stream result contains every change of the joined table, by a record or when the clock passes a window's end. Only
-    records of a row's key change the row.
+    A stream result contains every change of the joined table: those that a record causes, and those at a window's end.
+    Only records of a row's key change the row.
     """
     taken = list(accepted)
     if not table.is_stream:

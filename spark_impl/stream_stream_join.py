@@ -127,7 +127,7 @@ def native_stream_stream_join(
         join: `inner`, `left` or `outer`.
         grace: The delay of both watermarks: how far behind the clock a record may arrive, and the extra time in which
             it can find partners.
-        emit: `close`; the option has no effect on inner joins.
+        emit: Only `close` is supported; inner joins ignore the option.
         null_key: `drop` records without a key. An inner join may `keep` them: they move the clock, and are dropped.
 
     Returns:

@@ -74,7 +74,8 @@ def window_aggregate(
         late: `drop` ignores rows of complete windows; `update` adds late rows to windows that are still stored.
         report_dropped: Whether the changelog also contains dropped rows.
         state_groups: As in `keyed`. A window by time stays in the state until it is
-            complete and past its retention. By tuple, a key's last windows and its number of rows stay for ever.
+            complete and past its retention. With `unit="tuple"`, a key's last windows and its number of rows stay for
+            ever.
         initial_state: As in `keyed`.
         logic: Makes the logic that processes a key's rows, by default `WindowLogic`; mutation testing passes logic with
             a bug.
@@ -262,7 +263,7 @@ class Filled:
     """A window that contains rows.
 
     Attributes:
-        start: The window's start (ms) or, by tuple, its first row's number.
+        start: The window's start (ms); for a window of tuples, the number of its first row.
         end: The window's end, exclusive; for a session, the timestamp of the last row.
         held: The unfinished aggregate of the window's rows or, with full storage, the rows.
         rows: The number of the window's rows.
@@ -288,7 +289,7 @@ _fields = attrgetter("start", "end", "held", "rows", "latest", "not_emitted", "s
 
 @dataclass
 class State:
-    """The state of a key: its number of rows so far, if its windows are by tuple, and its windows by end."""
+    """The state of a key: its number of rows so far, if its windows are of tuples, and its windows by end."""
 
     rows: int
     windows: list[Filled]
@@ -442,7 +443,7 @@ class WindowLogic(Logic[State]):
         return not window.not_emitted and (over := self.over(window)) is not None and over <= clock
 
     def over(self, window: Filled) -> int | None:
-        """Return when (ms) a window can be forgotten, or None for an incomplete window by tuple."""
+        """Return when (ms) a window can be forgotten, or None for an incomplete window of tuples."""
         retention_ms = self.windows.retention_ms
         if self.windows.unit != "tuple":
             return self.completion(window) + retention_ms

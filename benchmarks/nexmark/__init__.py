@@ -1,1 +1,1 @@
-"""Nexmark's queries by streamproof's operators, and in other forms that users are likely to write."""
+"""Nexmark's queries, written with streamproof's operators, and in other forms that users are likely to write."""

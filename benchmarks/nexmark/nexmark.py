@@ -1,4 +1,4 @@
-"""Measures Nexmark's queries by streamproof's operators and in other forms, and compares the rows with DuckDB's rows.
+"""Measures Nexmark's queries, written with streamproof's operators and in other forms; compares the rows with DuckDB's.
 
 The events are parquet files, one per micro-batch and kind. Each form of a query (`FORMS`) runs over these events in a
 separate process. An event of a kind that the query reads counts as a record. Then some queries run over events that

@@ -1,7 +1,7 @@
 """Runs two queries of Nexmark with `applyInPandasWithState`, as a careful Spark user writes them.
 
-The function of a key gets the key's new bids as pandas, and the key's state. An event-time timeout removes final
-results, with the operators' gap and grace. Late bids never reach the function, because Spark drops them.
+The function of a key gets the key's new bids as pandas, and the key's state. An event-time timeout removes a result
+once it is final, by the operators' gap and grace. Late bids never reach the function, because Spark drops them.
 """
 
 from __future__ import annotations

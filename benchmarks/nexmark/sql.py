@@ -80,7 +80,7 @@ def load(connection: duckdb.DuckDBPyConnection, folder: str) -> None:
 
 
 def compared(connection: duckdb.DuckDBPyConnection, query: str, result: str) -> Compared:
-    """Compare a result, as a bag of rows, with the query over the tables of `load`.
+    """Compare a result, as a bag of rows, with the rows of the query in DuckDB, over the tables of `load`.
 
     Args:
         connection: The database of the tables.

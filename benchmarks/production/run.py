@@ -68,7 +68,7 @@ class Source:
         self.still = {name: spark.read.parquet(str(folder / name)) for name in names}
 
     def streaming(self, spark: SparkSession) -> Mapping[str, DataFrame]:
-        """Return the inputs as streams; static inputs are included, as `still …`."""
+        """Return the inputs as streams, and each also as a static DataFrame, under the name `still …`."""
         streams = {
             name: spark.readStream.schema(still.schema).option("maxFilesPerTrigger", 1).parquet(str(self.folder / name))
             for name, still in self.still.items()

@@ -139,7 +139,7 @@ def _without_seed(text: str) -> str:
 
 
 def _named(path: Path) -> str:
-    """Return the name of a file's content in messages."""
+    """Describe a file's content for a message: the witness and seed of a recording, or other content."""
     try:
         content = next(_lines(path))[1]
     except (BadInput, StopIteration):

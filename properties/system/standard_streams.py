@@ -51,7 +51,8 @@ def prepare_streams() -> None:
 def output_alone() -> Iterator[Callable[[str], None]]:
     """Reserve standard output for one text: all other output, also of started processes, goes to standard error.
 
-    Yields: A function that takes the text. The text is written at the end of the block; of several texts, the last.
+    Yields: A function that takes the text. The text is written at the end of the block; after several calls, only the
+    last text.
     """
     output, texts, kept = sys.stdout, [""], None
     output.flush()

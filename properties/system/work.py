@@ -112,7 +112,7 @@ def _made(shared: Path | None) -> _Own:
 
 
 def _shared_prefix() -> str:
-    """Return this machine's name prefix for folders in a shared folder."""
+    """Return the prefix of the names of this machine's folders in a shared folder."""
     return f"streamproof-{re.sub(r'[^A-Za-z0-9_.]', '_', socket.gethostname())}-"
 
 
