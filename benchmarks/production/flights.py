@@ -1,4 +1,4 @@
-"""Measures the time in which each witness (a system that runs histories) processes the flights of 2013, and its growth.
+"""Measures how long each witness (a system that runs histories) takes for the flights of 2013, and for fewer flights.
 
 The measured time is the time that `streamproof compare` prints for a witness: from the data set as one table to the
 outcome, including packing and unpacking. Then the flights are joined with their planes and airlines by foreign keys.

@@ -1,4 +1,4 @@
-"""Measures the foreign-key joins of the flights of 2013 with their planes and airlines, and the same joins in batch
+"""Measures foreign-key joins of the flights of 2013 with planes and airlines, and the same joins by DuckDB and batch
 SQL.
 
 A flight refers to a plane by its tail number, and the joined flight to an airline by its carrier: a foreign-key join

@@ -275,7 +275,7 @@ def _sync(folder: Path) -> None:
     """Flush a folder's entries to the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with suppress(OSError):  # not all file systems can
+        with suppress(OSError):  # not all file systems can flush a folder
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
