@@ -45,7 +45,7 @@ def _unpaid(orders: DataFrame, wait_ms: int) -> DataFrame:
             return
         decided_ms = -(-placed_us // 1000) + wait_ms
         if decided_ms > order.getCurrentWatermarkMs():
-            # A timeout fires once the watermark is past its time.
+            # 1 ms earlier, because a timeout fires only once the watermark is past its time.
             order.setTimeoutTimestamp(decided_ms - 1)
             return
         order.update((True, "[]"))

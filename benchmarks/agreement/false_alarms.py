@@ -63,7 +63,7 @@ class Disagreement(NamedTuple):
 
 
 class Round(NamedTuple):
-    """The counts of the histories and differences of a round, or of a part of a round.
+    """The numbers of histories and differences in a round, or in a part of a round.
 
     Attributes:
         seed: The seed of the histories.

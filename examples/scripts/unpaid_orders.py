@@ -28,7 +28,8 @@ def decide(key, frames, order):
     placed_us = min(placed)
     decided_ms = -(-placed_us // 1000) + DECIDE_AFTER_MS
     if decided_ms > order.getCurrentWatermarkMs():
-        order.setTimeoutTimestamp(decided_ms - 1)  # the timeout fires once the watermark is past this time
+        # 1 ms earlier, because a timeout fires only once the watermark is past its time
+        order.setTimeoutTimestamp(decided_ms - 1)
         return
     order.update((True, "[]"))
     if not any(paid and 0 <= at_us - placed_us <= PAY_WITHIN_US for at_us, paid in events):

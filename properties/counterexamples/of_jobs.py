@@ -281,7 +281,7 @@ class JobStore(Store):
 
 
 def law_of(history: JobHistory, oracle: str) -> str:
-    """Return the name of the law that a history breaks: the invariant of its variation, or the oracle."""
+    """Return the name of the law that a history breaks: the invariant that its run tests, or the oracle."""
     return str(history.variation.get("law", oracle))
 
 

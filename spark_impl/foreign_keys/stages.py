@@ -197,7 +197,7 @@ class ReceiverLogic(Logic[LeftState]):
         return LeftState()
 
     def pack(self, state: LeftState) -> tuple[Any, ...] | None:
-        """Pack the row, if there is a row or a result."""
+        """Pack the row and its state, unless there is neither a row nor a result."""
         if state.value is None and not state.shown:
             return None
         return (state.value, state.digest, state.refers, state.shown)
