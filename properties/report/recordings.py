@@ -270,9 +270,8 @@ def compare_recorded(
         BadInput: A file isn't a recording, or the witness refuses a history.
     """
     comparison = ComparedRecording()
-    for of_file in [
-        list(recorded(path)) for path in paths
-    ]:  # read all files first, so that a bad one is reported before the witness runs
+    # Read all files first, so that a bad file is reported before the witness runs.
+    for of_file in [list(recorded(path)) for path in paths]:
         answers = evaluate([history for _, history, _ in of_file])
         for (on, history, before), now in zip(of_file, answers, strict=True):
             comparison.histories += 1
