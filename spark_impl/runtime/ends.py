@@ -22,7 +22,7 @@ from .processor import PACKED
 GROUP, SIDE, CLOCK = "state_group", "side", "clock"
 """The columns of packed rows beside `PACKED`: the group of keys, the number of the input, the clock (ms)."""
 ROWS_AT_ONCE = 100_000
-"""Rows are packed in blocks of this size, because larger blocks mean fewer binaries per group."""
+"""Rows are packed in blocks of at least this size, because larger blocks mean fewer binaries per group."""
 BEFORE_ANY = -(2**63)
 
 
