@@ -73,7 +73,7 @@ def note(folder: Path) -> None:
 
     def look(number: int, frame: FrameType | None) -> None:
         nonlocal since, looks
-        # A long call of native code is sampled only once, at the end of the call.
+        # Add the CPU time since the last sample, because a long call of native code is sampled only at its end.
         now = time.process_time()
         noted[stage_of(frame)] += now - since
         since, looks = now, looks + 1

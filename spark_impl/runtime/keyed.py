@@ -204,7 +204,7 @@ def staged(
 
 
 def _served(packed: DataFrame, processor: KeyedProcessor, timed: bool, initial_state: GroupedData | None) -> DataFrame:
-    """Process the packed rows of a stage by group."""
+    """Run a stage's processor over its packed rows, group by group."""
     # Without a watermarked column in the operator's input Spark drops nothing itself, so the operator tests lateness.
     grouped = packed.select(SIDE, PACKED, GROUP).groupBy(GROUP)
     return grouped.transformWithState(

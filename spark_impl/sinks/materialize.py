@@ -73,7 +73,7 @@ class Included(NamedTuple):
                 raise ValueError(f"{name} is {fields[name]!r}")
         try:
             schema = T.StructType.fromJson(fields["schema"])
-        except Exception as error:  # any type, because Spark raises many
+        except Exception as error:  # any error, because Spark raises many types
             raise ValueError(f"schema isn't a Spark schema: {error}") from None
         return cls(**{**fields, "keys": tuple(fields["keys"]), "schema": schema})
 
