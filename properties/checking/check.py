@@ -1,8 +1,8 @@
 """The check of operators: draws samples of histories, runs them, judges laws, and saves a counterexample of each broken
 law.
 
-The same loop checks references, checks operators on Spark, and runs mutation testing. These three uses differ in their
-samples, their laws, and the logic that runs.
+The same loop checks references, checks operators on Spark, and runs mutation testing. The three kinds of check differ
+in their samples, their laws, and the implementation of the operator that runs.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ def check_operators(
         store: The store of counterexamples; the check first replays the saved counterexamples.
         histories: The number of histories to draw for each operator; each law judges a share of these histories.
         seed: The seed of the first round's histories; each further round adds 1 to the seed.
-        progress: Receives the name of each step before the step starts.
-        witness: Runs the operators' own implementations, or mutants of them.
+        progress: The callback that receives the name of each step before the step starts.
+        witness: The witness that runs the operators' own implementations, or their mutants.
         reports: The reports by operator; the check fills them, so an interrupted check can report its results so far.
-        ready: Receives each operator's report as soon as the operator's last sample has been judged.
-        turn: The round of the check; a further round adds to the reports of the first round.
+        ready: The callback that receives each operator's report as soon as the operator's last sample has been judged.
+        turn: The round of the check; the results of further rounds are added to the reports of the first round.
         of_reference: The reports of the references that the check judges during the first queries, by operator.
 
     Raises:
@@ -131,7 +131,7 @@ def _packing_of_others(operator: str, sharing: Sequence[Registration], seed: int
 
 
 def _plan(checks: Sequence[Check], histories: int) -> tuple[list[list[Planned]], dict[str, list[Draw]]]:
-    """Plan the pools, whose samples share queries, and the samples with their own queries, by operator."""
+    """Plan the pools of samples that share queries and, by operator, the samples that run in their own queries."""
     seed, records = checks[0].seed, checks[0].turn.records
     sharing = [check.registration for check in checks if shares_queries(check.registration)]
     all_laws = any(check.report.all_laws for check in checks)
@@ -148,7 +148,8 @@ def _in_turns(
     alone: Mapping[str, Sequence[Draw]],
     executor: Executor,
 ) -> Iterator[tuple[int, Check | None]]:
-    """Judge one pool in each turn while the next pool runs, and finish operators that no later pool contains.
+    """In each turn, judge a pool while the next pool runs, and finish the checks of operators that no later pool
+    contains.
 
     Yields: The number of turns left, including this turn, and the check that this turn finishes; None: this turn
         finishes no check.
@@ -211,7 +212,7 @@ def judge_pool(checks: Mapping[str, Check], pool: Pool) -> None:
 
 
 def _reruns(checks: Mapping[str, Check], samples: Sequence[Sample]) -> Sequence[RunOptions]:
-    """Return the options of the second runs of a pool's samples; the histories aren't drawn yet."""
+    """Return the run options with which laws run a pool's histories again; the histories needn't be drawn yet."""
     ways: dict[RunOptions, None] = {}
     for sample in samples:
         for result in checks[sample.registration.name].report.results:
@@ -221,7 +222,7 @@ def _reruns(checks: Mapping[str, Check], samples: Sequence[Sample]) -> Sequence[
 
 
 def _runs(checks: Mapping[str, Check], samples: Sequence[Sample]) -> int:
-    """Count the different run options of the samples in a pool."""
+    """Count the runs of a pool's histories: one with default options, and one with each other set of run options."""
     return 1 + len(_reruns(checks, samples))
 
 
@@ -230,7 +231,7 @@ class QueryThreads(ThreadPoolExecutor):
 
     def __init__(self, count: int) -> None:
         numbers = iter(range(count))
-        # One partition: each partition costs every batch a task, a worker and a commit. One law compares several.
+        # Use one shuffle partition, because each partition costs a task, a worker and a commit in every batch.
         super().__init__(count, "queries", lambda: use_own_session(next(numbers), partitions=1))
         self._may_begin = threading.Event()
         self._may_begin.set()
@@ -249,8 +250,8 @@ class QueryThreads(ThreadPoolExecutor):
 
     @contextlib.contextmanager
     def resting(self) -> Iterator[None]:
-        """Start no further query while the block runs, so that it has the whole machine; if the block fails, start none
-        at all.
+        """Start no further query while the block runs, so that the block has the whole machine; if the block fails,
+        never start a query again.
         """
         self._may_begin.clear()
         yield
@@ -269,7 +270,7 @@ def query_threads(count: int) -> Iterator[QueryThreads]:
 
     If the block fails or is interrupted, stop the queries of the threads.
     """
-    spark_session()  # Java's process ends with the thread that started it
+    spark_session()  # start the JVM in this thread: the JVM ends with the thread that started it
     executor = QueryThreads(count)
     try:
         yield executor
@@ -296,16 +297,16 @@ def check_reference(
     Args:
         operator: The operator's name.
         store: The store of counterexamples; the check first replays the saved counterexamples.
-        histories: The number of histories to draw, over all profiles of the operator.
+        histories: The number of histories to draw, over all profiles (named sets of options) of the operator.
         seed: The seed of the first round's histories; each further round adds 1 to the seed.
-        progress: Receives the name of each step before the step starts.
+        progress: The callback that receives the name of each step before the step starts.
         report: The report, which the check fills, so that an interrupted check can report its results so far; by
             default a new report.
-        turn: The round of the check; a further round adds to the report of the first round.
+        turn: The round of the check; the results of further rounds are added to the report of the first round.
         on: The witness, such as `kafka`, whose laws alone are checked; None: all laws.
 
     Raises:
-        BadInput: The operator is unknown, or a counterexample is unreadable or can't be saved.
+        BadInput: The operator is unknown, or a counterexample can't be read or saved.
     """
     registration, turn = registration_of(operator), turn or Round()
     report = report or Report(operator, [], seed, subject="the reference")
@@ -354,15 +355,16 @@ class Check:
         registration: The operator.
         report: The report, which the check fills.
         laws: The laws; the check skips laws that the operator's registration doesn't support.
-        subject: What the check runs: the reference, or the implementation on Spark.
+        subject: The implementation that the check runs: the reference, or the implementation on Spark.
         store: The store of counterexamples.
-        progress: Receives the name of each step before the step starts.
-        witness: Runs the operator's own implementation on Spark, or a mutant of the operator.
+        progress: The callback that receives the name of each step before the step starts.
+        witness: The witness that runs the operator's own implementation on Spark, or a mutant of the operator.
         turn: The round.
-        left_out: The laws that the checks of other operators cover instead, with the reason.
+        left_out: The laws that this check skips because the checks of other operators cover them, with the reason.
         findings: The counterexamples.
-        pooled: Histories of pools with the reference's runs, until `finish` has searched them for off-by-one numbers.
-        resting: A context in which no further query of the check starts, so that shrinking is faster.
+        pooled: Histories of pools with the reference's runs; `finish` searches them for outputs that an off-by-one
+            number of an option changes, and then drops them.
+        resting: A context manager that lets no further query of the check start, so that shrinking is faster.
     """
 
     registration: Registration
@@ -478,7 +480,7 @@ class Check:
         self.turn.work.did(self.registration.name)
 
     def finish(self, ran: deque[Future[RanSample]]) -> None:
-        """Judge the samples with queries of their own, and mark the report as complete."""
+        """Judge the samples that ran in their own queries, and mark the report as complete."""
         _show_neighbours(self)
         while ran:
             with self.timed():
@@ -503,13 +505,13 @@ class Check:
         for law in laws:
             result = self.report.result(law.name)
             self.must_cover(result, law.goals(sample))
-            if not sample.is_pooled:  # one step for a whole pool, because its samples are many and small
+            if not sample.is_pooled:  # a pool reports one step for all its small samples
                 asked = f"{len(run.histories)} histories, {sample.registration.name}, {sample.profile}"
                 self.progress(f"{law.name}: {asked}")
             self.ask(result, run)
 
     def must_cover(self, result: LawResult, goals: Iterable[str]) -> None:
-        """Add coverage goals that a law requires; a further round adds no goals, because it may end early."""
+        """Add coverage goals that a law requires; a further round adds no goals, because the round may end early."""
         if self.turn.is_first:
             result.goals = tuple(dict.fromkeys((*result.goals, *goals)))
 
@@ -517,7 +519,7 @@ class Check:
         """Judge a law on a run; save the first violation of the law as a counterexample."""
         try:
             for violation in result.law.judge(run, result):  # type: ignore[arg-type]
-                # A further round only counts violations, because an hour of violations may exceed the memory.
+                # Further rounds count violations without storing the histories, which could exceed the memory.
                 is_kept = self.turn.is_first or not result.violations
                 result.violations.append(violation if is_kept else result.violations[0])
                 if len(result.violations) == 1:
@@ -526,12 +528,12 @@ class Check:
         except MissingTool as missing:
             if self.subject != "reference":
                 raise
-            if not result.violations:  # a broken law stays broken
+            if not result.violations:  # a violation that was found stays in the report
                 result.skipped = f"skipped: {missing}"
 
 
 def _show_neighbours(check: Check) -> None:
-    """Search the histories of pools for histories that show each off-by-one number of an option."""
+    """Search the pools' histories for a history whose output changes if a number in an option is off by one."""
     histories, played = [history for history, _ in check.pooled], [own for _, own in check.pooled]
     with check.timed():
         goals = neighbour_goals_of(check.registration, [history.options for history in histories])

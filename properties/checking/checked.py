@@ -20,10 +20,10 @@ class LawCount:
     Attributes:
         law: The law's name.
         says: The law's sentence.
-        witnesses: The witnesses whose outcomes the law compares.
+        witnesses: The witnesses (implementations or oracles) whose outcomes the law compares.
         verdict: The law's verdict.
         histories: The number of judged histories.
-        violations: The number of histories that break the law.
+        violations: The number of judged histories that break the law.
         why: The reason why the law is inconclusive or not checked; empty otherwise.
         met: The number of histories that met each coverage goal of the law.
         not_met: The coverage goals of the law that no history met.
@@ -60,8 +60,8 @@ class Checked:
         covered: The number of drawn histories that met each coverage goal.
         notes: Further remarks on the check, each a sentence.
         unfinished: `not begun` or `not finished`; empty if the check is finished.
-        counted: The unit of the number `histories`.
-        not_checked: What the check didn't cover, each with a way to check it.
+        counted: The noun for the items that `histories` counts, such as `states` of a specification.
+        not_checked: The behaviours that the check didn't cover, each with a way to check the behaviour.
     """
 
     name: str

@@ -27,12 +27,12 @@ def confirmed(
 
     Args:
         law: The law that the history breaks.
-        violation: The history that breaks the law, with its variant if the law compares two.
-        witness: Runs the operator's own implementation on Spark, or a mutant of the operator.
-        asked: Receives the number of histories before the law is judged on them again.
+        violation: The history that breaks the law; if the law compares a history with a variant, both.
+        witness: The witness that runs the operator's own implementation on Spark, or a mutant of the operator.
+        asked: The callback that receives the number of histories before the law is judged on these histories again.
 
-    Returns: The smallest violation, and an empty text; or the unchanged violation, and the reason why it isn't
-    confirmed.
+    Returns: The smallest violation, and an empty text; or the unchanged violation, and the reason why the recheck
+        didn't confirm it.
     """
 
     def recheck(cases: Sequence[Case]) -> list[Comparison]:
@@ -62,9 +62,9 @@ def confirmed(
         return violation, ALONE
     best = BrokenCase(case, alone)
     first = case.original or case.history
-    with suppress(CannotRecheck):  # the violation is already confirmed
+    with suppress(CannotRecheck):  # if shrinking fails, the violation is still confirmed
         smallest = shrink(first, lambda histories: [one is not None for one in broken(histories)], ROUNDS, law.at_once)
-        # Without clock advances, a variant would have another clock than its original.
+        # Without clock advances, a variant and its original would have different clocks.
         plainer = [] if law.needs_original else [without_clock_advances(smallest), trimmed(smallest)]
         for history in [one for one in plainer if one.lines != smallest.lines] + [smallest]:
             if history.lines != first.lines and (found := broken([history])[0]) is not None:

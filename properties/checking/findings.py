@@ -23,14 +23,14 @@ class CounterexampleMaker:
     """Creates counterexamples from violations of laws.
 
     Attributes:
-        report: The report, which counts the histories of rechecks and lists the counterexamples.
-        subject: What the check runs: the reference, or the implementation on Spark.
+        report: The report, to which rechecks add their number of histories and their counterexamples.
+        subject: The implementation that the check runs: the reference, or the implementation on Spark.
         store: The store of counterexamples.
-        progress: Receives the name of each step before the step starts.
-        witness: Runs queries on Spark.
+        progress: The callback that receives the name of each step before the step starts.
+        witness: The witness that runs queries on Spark.
         seed: The seed of the round.
-        found: Receives the report after each new counterexample, and again after the counterexample was rechecked and
-            shrunk.
+        found: The callback that receives the report after each new counterexample, and again after its recheck and
+            shrinking.
     """
 
     report: Report
@@ -42,8 +42,8 @@ class CounterexampleMaker:
     found: Callable[[Report], None]
 
     def replay(self) -> None:
-        """Replay saved counterexamples of this kind of check, each by the law that it broke; a replay meets no coverage
-        goal.
+        """Replay the saved counterexamples of this kind of check, each by the law that the counterexample broke;
+        replays count for no coverage goal.
         """
         saved = self.store.saved(self.report.operator, self.subject, self.witness.mutant)
         laws = {result.law.name: result.law for result in self.report.results}
@@ -60,7 +60,8 @@ class CounterexampleMaker:
     def violated(self, result: LawResult, violation: BrokenCase) -> None:
         """Save the first violation of a law, recheck the violation alone, and replace it by the smallest violation.
 
-        If a wrong changelog also breaks another law, the other law creates no counterexample.
+        If the changelog law is also broken, a law that every wrong changelog breaks creates no counterexample of its
+        own.
         """
         law = result.law
         if law.follows_changelog and any(one.law.name == "changelog" and one.violations for one in self.report.results):

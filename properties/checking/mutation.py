@@ -126,7 +126,7 @@ def check_mutants(
         mutants: The mutants.
         histories: The number of random histories for each mutant; all mutants of a profile run the same histories.
         seed: The seed of the histories.
-        progress: Receives the name of each step before the step starts.
+        progress: The callback that receives the name of each step before the step starts.
         rounds: The maximum number of shrinking rounds, each with one query; 0: no shrinking.
         kills: The results by mutant; the run fills them, so an interrupted run can report its results so far.
         all_laws: Whether to include laws that a check judges only on the reference.

@@ -37,7 +37,7 @@ def replay(
         saved: The saved counterexamples of a store.
         laws: The laws of the check, by their names.
         subject: What the check runs: `spark` or `reference`.
-        progress: Receives the name of each step before the step starts.
+        progress: The callback that receives the name of each step before the step starts.
         witness: Runs on Spark.
 
     Raises:

@@ -55,8 +55,8 @@ class Round:
         number: The number of the round, from 0.
         is_over: Whether the time is up: a further round then ends; the first round always finishes.
         work: Counts the finished steps.
-        found: Receives a report after each new counterexample, and again after the counterexample was rechecked and
-            shrunk.
+        found: The callback that receives a report after each new counterexample, and again after its recheck and
+            shrinking.
     """
 
     number: int = 0

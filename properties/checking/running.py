@@ -15,7 +15,7 @@ from ..laws.runs import CohortRun, Kind, ReferenceRun, Run, Sample, StagedRun, T
 from ..witnesses.spark.witness import NativeSparkWitness, QueryWitness
 
 OnStep: TypeAlias = Callable[[str], None]
-"""Receives the name of each step before the step starts."""
+"""The callback that receives the name of each step before the step starts."""
 AnyRun: TypeAlias = Run | StagedRun | ReferenceRun | TypedRun
 
 SHARE_WITH_VARIANTS, OF_MUTANTS = 6, 2
@@ -36,7 +36,7 @@ def run_sample(
         laws: The laws; a law that applies to the sample may add variants of the histories.
         seed: The seed of the drawn variants.
         witnesses: The witness for each subject, an operator or a mutant.
-        progress: Receives the name of each step before the step starts.
+        progress: The callback that receives the name of each step before the step starts.
     """
     if sample.kind in (Kind.REFERENCE, Kind.DEFINITIONS, Kind.IN_TIME):
         yield ReferenceRun(sample, variants_of(sample, laws, seed, SHARE_OF_REFERENCE))

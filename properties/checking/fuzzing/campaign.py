@@ -55,7 +55,7 @@ class CampaignOptions:
         minutes: The time limit of the run (min).
         seed: The first seed.
         jobs: The number of processes.
-        only: The only relation to check; empty: all relations.
+        only: The only metamorphic relation to check; empty: all relations.
         pyspark: The version of PySpark to judge; empty: the installed PySpark.
         against: Another version of PySpark, which also judges each seed; empty: only the installed version.
         corpus: Whether the run begins with the plans of the corpus.
@@ -75,7 +75,7 @@ class CampaignOptions:
 
 
 def file_name(named: Sequence[str]) -> str:
-    """Return the file name of a finding's script, without its suffix."""
+    """Return the file name of a finding's script, without the suffix `.py`."""
     return re.sub(r"\W+", "_", "-".join(named))
 
 
@@ -90,7 +90,7 @@ class Tally:
         skipped: The number of plans that Spark didn't run, by the reason.
         runs: The number of checks of each relation.
         refusals: The number of plans that Spark refused, by Spark's error condition.
-        pairs_of_operators: The pairs of stateful operators in the plans, the lower operator first.
+        pairs_of_operators: The pairs of stateful operators in the plans, the operator nearer to the input first.
         differences: The findings.
         named: The number of findings that each divergence explains.
     """
@@ -112,7 +112,9 @@ class Tally:
 
     @property
     def never_seen(self) -> list[str]:
-        """The pairs of operators that no plan or chain contained, and the relations that were never checked."""
+        """The pairs of operators that no plan or chain contained, and the metamorphic relations that were never
+        checked.
+        """
         chained = itertools.product(OPERATORS, OPERATORS) if self.runs[CHAINS] else ()
         drawn = (*itertools.product(STATEFUL, (*STATEFUL, *LAST)), *chained)
         pairs = (pair for pair in drawn if pair not in self.pairs_of_operators)
@@ -143,9 +145,9 @@ def run(
 
     Args:
         options: The options.
-        tally: Collects the findings, also if the run fails.
-        say: Receives the name of each step.
-        keep: Receives each finding at once.
+        tally: The object that collects the findings; the findings survive a failure of the run.
+        say: The callback that receives the name of each step.
+        keep: The callback that receives each finding as soon as a process reports the finding.
 
     Raises:
         BadInput: The relation is unknown, or a PySpark is unknown or unavailable.
@@ -215,7 +217,7 @@ class _Campaign:
                 process.end(0)
 
     def work(self) -> None:
-        """Judge seeds in Spark processes, which only this thread uses."""
+        """Judge seeds in Spark processes that no other thread uses."""
         try:
             while self.goes_on():
                 with ExitStack() as stack:
@@ -233,7 +235,7 @@ class _Campaign:
         return not self.stopped.is_set() and (time.monotonic() < self.until or bool(self.to_show()))
 
     def to_show(self) -> list[ReportedFinding]:
-        """Return the first finding of each divergence that has no script; return nothing after the deadline."""
+        """Return the first finding of each divergence that has no script; return no finding after the deadline."""
         if time.monotonic() > self.until + 60 * SHOWING * self.options.minutes:
             return []
         first = {file_name(one.named): one for one in reversed(self.tally.differences) if one.named}
@@ -307,20 +309,23 @@ class _Campaign:
 
 
 def drawn_seed(number: int, only: str) -> str:
-    """Return the seed of a number: of a chain of our operators, or of a plan."""
+    """Return the seed with a number: one in `CHAIN_EVERY` is for a chain of streamproof's operators, the others for
+    plans.
+    """
     is_chain = only == CHAINS or (not only and number % CHAIN_EVERY == 0)
     return f"{CHAIN}{number}" if is_chain else str(number)
 
 
 def patience() -> float:
-    """Return the factor by which this machine extends time limits: its load for each core, between 1 and 4."""
+    """Return the factor by which to extend time limits: this machine's load for each core, between 1 and 4."""
     return min(MOST_PATIENCE, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
 def _compared(seed: Seed, answers: Sequence[Judged], version: str) -> Judged:
-    """Compare a seed's results on two PySparks: different rows are a finding, explained by the divergences of both.
+    """Compare a seed's results on two versions of PySpark; different rows are a finding, explained by the divergences
+    of both versions.
 
-    A plan that only one of the two PySparks refuses is counted by its error condition.
+    If only one of the two versions refuses a plan, count the refusal by its error condition.
     """
     here, there = answers
     runs = here.runs + Counter({AGAINST: 1})

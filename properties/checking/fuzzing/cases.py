@@ -29,7 +29,7 @@ class PlanCase:
         query: The query.
         batches: The input rows of each batch.
         how: The options of the query's run.
-        nothing_late: Whether no row is late, and the last batches close all windows and groups.
+        nothing_late: Whether no row is late and the last batches close all windows and groups.
     """
 
     query: Query
@@ -45,20 +45,22 @@ class PlanCase:
 
     @property
     def columns(self) -> list[str] | None:
-        """The columns of the result that are compared between runs; None: the value of each column may vary between
-        runs.
+        """The columns of the result that the fuzzer compares between runs; None: the value of each column may vary
+        between runs.
         """
         exact = exact_columns(self.query.plan)
         return None if exact is None else [name for name in self.query.plan.columns if name in exact]
 
     def bags(self, batches: Sequence[Sequence[Row]], columns: Sequence[str] | None = None) -> Bags:
-        """Return each batch's rows without order, in the given columns, or else in all compared columns."""
+        """Return each batch's rows as a multiset, in the given columns, by default in all compared columns."""
         columns = self.columns or [] if columns is None else columns
         return [Counter(tuple(row[name] for name in columns) for row in batch) for batch in batches]
 
     @property
     def emits(self) -> bool:
-        """Return whether rows of a history are expected; without the column of the histories, whether any rows are."""
+        """Return whether a history has expected rows; if the result has no column with the history, whether there are
+        any expected rows.
+        """
         rows = (row for bag in self.expected() for row in bag)
         columns = self.columns or []
         return any("h" not in columns or row[columns.index("h")] not in (CLOCK, None) for row in rows)
@@ -80,7 +82,7 @@ class PlanCase:
             plan: A plan that Spark may run instead of the written plan; None: the written plan.
             watermarks_ms: The watermarks of Spark's micro-batches; None: the watermarks that follow from the input
                 rows.
-            starts: The batches before which the query forgets the largest event time of each input.
+            starts: The batches before which a restarted query loses the largest event time of each input.
         """
         query = self.query
         execution = Execution(plan or query.plan, policy=query.policy, without_data=query.without_data, starts=starts)
@@ -90,7 +92,7 @@ class PlanCase:
         for micro in done:
             kept = [] if self.query.mode == "complete" else emitted[micro.batch]
             emitted[micro.batch] = [*kept, *micro.rows]
-        if self.query.mode == "complete":  # a batch without new data leaves the table unchanged
+        if self.query.mode == "complete":  # in complete mode, a batch without new data repeats the previous table
             for number, batch in enumerate(self.batches):
                 emitted[number] = emitted[number] if batch or not number else emitted[number - 1]
         return self.bags(emitted)

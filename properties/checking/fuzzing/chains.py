@@ -1,4 +1,6 @@
-"""Chains of our operators, drawn and judged like plans: on Spark, against the references of the operators composed."""
+"""Chains of streamproof's operators, drawn and judged like plans: compares Spark's output with the composed references
+of the operators.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,14 @@ def drawn_chain(seed: str, histories: int) -> tuple[Chain, list[list[StreamBatch
 
 
 def differing(chain: Chain, histories: Sequence[Sequence[StreamBatch]], on_spark: OnSpark) -> list[int]:
-    """Return the numbers of the histories that Spark and the composed reference answer differently."""
+    """Return the numbers of the histories for which Spark and the composed reference emit different output."""
     found, expected = on_spark(chain, histories), composed_changelog(chain, histories)
     keys = (key for at, key in {**found, **expected} if found.get((at, key)) != expected.get((at, key)))
     return sorted({int(key.partition(SEPARATOR)[0]) for key in keys})
 
 
 def smallest(chain: Chain, history: Sequence[StreamBatch], on_spark: OnSpark) -> Sequence[StreamBatch]:
-    """Return the smallest differing history that is found in the time; a round's candidates run in one query."""
+    """Return the smallest differing history found within the time limit; the candidates of a round share a query."""
 
     def fails(candidates: Sequence[Sequence[StreamBatch]]) -> list[bool]:
         together = [renumbered(one, number) for number, one in enumerate(candidates)]

@@ -96,7 +96,9 @@ SHOW = {
 
 
 def seeds_of(plan: str) -> list[str]:
-    """Return the seeds of a corpus plan: more for a plan with more inputs, for more combinations of silent inputs."""
+    """Return the seeds of a corpus plan; plans with more inputs have more seeds, because more combinations of inputs
+    can be silent.
+    """
     draws = len(SILENCES) * len(CORPUS[plan].inputs)
     return [f"{plan} #{number}" for number in range(1, draws + 1)]
 

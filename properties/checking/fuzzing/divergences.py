@@ -1,4 +1,6 @@
-"""The known divergences: how Spark's result of a streaming plan differs from the written plan, and the plan it runs."""
+"""The known divergences: cases in which Spark's result of a streaming plan differs from the written plan, each with the
+plan that Spark runs instead.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ class Divergence:
         ticket: The number of Spark's issue, or `not reported`.
         says: The effect on a query's result, in a sentence.
         remedy: What a user can do to avoid the divergence.
-        rules: The optimizer rules that cause the divergence; empty: not an optimizer rule.
+        rules: The optimizer rules that cause the divergence; empty: no optimizer rule causes it.
         message: A part of the error that ends the query; empty: the query doesn't fail.
         until: The first Spark version without the divergence; empty: no such version.
     """

@@ -1,7 +1,8 @@
 """Pairs of hand-written plans that must emit the same rows in each batch; each run of the fuzzer checks all pairs.
 
-The name of a pair is a rule of the relational algebra. Rules that hold only for batch queries are missing: a streaming
-deduplication may drop a late row that windows above accept.
+Each pair has the name of the relational-algebra rule by which its plans are equal. Rules that hold only for batch
+queries are left out: for example, a streaming deduplication may drop a late row that a window aggregation above it
+would accept.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class Equivalence(NamedTuple):
 
     @property
     def relation(self) -> Relation:
-        """The relation between the first and the second plan; it applies to no other plan, such as a shrunk plan."""
+        """The relation between the two plans; it doesn't apply to a case with another plan, such as a shrunk plan."""
         return Relation(EQUIVALENCE, self._vary)
 
     def _vary(self, case: PlanCase) -> PlanCase | None:

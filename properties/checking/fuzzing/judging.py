@@ -71,7 +71,7 @@ class Finding(NamedTuple):
         relation: The relation that the case violates: `REFERENCE`, `BATCH`, `REFUSED`, or a metamorphic relation.
         case: The case.
         other: The second case of the relation; None: the relation has no second case.
-        wanted: The expected rows of each batch, or of the whole run; empty for `refused`.
+        wanted: The expected rows of each batch, or of the whole run; empty if Spark refuses the query.
         found: Spark's rows.
         named: The known divergences that explain the difference; empty: none explains it.
         error: The error that ended the query; empty: the query ran.
@@ -95,7 +95,7 @@ class PlanJudge:
         pairs: The number of judged pairs of a plan and a history.
         runs: The number of checks of each relation.
         refusals: The number of plans that Spark refused, by Spark's error condition.
-        digest: A digest of the last case's rows in the run with default options.
+        digest: A digest of the last case's rows, from the run with default options.
     """
 
     runner: PlanRunner
@@ -117,7 +117,9 @@ class PlanJudge:
         return self.runner.run(case.query, self.rows(case), how)
 
     def judge(self, case: PlanCase, relations: Sequence[Relation]) -> Iterator[Finding]:
-        """Compare a case with the reference, the batch query and related queries; yield the differences."""
+        """Compare Spark's rows of a case with the reference, the batch query and related queries; yield the
+        differences.
+        """
         self.asked(REFERENCE, case)
         try:
             ran = self.run(case)
@@ -136,7 +138,9 @@ class PlanJudge:
                 yield from self.by_relation(case, ran, explained, relation, other)
 
     def again(self, finding: Finding, case: PlanCase) -> Finding | None:
-        """Check another case by a finding's relation; return a finding with the same explanation, or None."""
+        """Check another case by the relation of a finding; return the new finding if the same divergences explain it,
+        otherwise None.
+        """
         asked = () if finding.relation in (REFERENCE, BATCH, REFUSED) else (finding.relation,)
         for one in self.judge(case, asked):
             if one.relation is finding.relation and one.named == finding.named:
@@ -149,7 +153,7 @@ class PlanJudge:
         self.runs[relation.name] += 1
 
     def explain(self, case: PlanCase, ran: Ran) -> Explanation:
-        """Return the divergences with which the reference emits the rows of a run."""
+        """Return the known divergences that make the reference emit the rows of a run."""
         found = case.bags(ran.batches)
         named = self.by_readings(case, found)
         if named is not None:
@@ -160,7 +164,7 @@ class PlanJudge:
         return self.by_rules(case)
 
     def by_readings(self, case: PlanCase, found: Bags) -> Explanation:
-        """Return the divergences by whose plans the reference emits the rows that Spark emitted."""
+        """Return the divergences whose plan makes the reference emit the rows that Spark emitted."""
         for plan, named in self.readings(case):
             if case.expected(plan) == found:
                 return named
@@ -170,7 +174,9 @@ class PlanJudge:
         return None
 
     def by_rules(self, case: PlanCase) -> Explanation:
-        """Return the divergences that disappear when Spark runs the plan without their optimizer rules."""
+        """Return the divergences whose optimizer rules cause the difference: without these rules, Spark runs the plan
+        as written.
+        """
         alone = [one for one in BY_RULES if one.is_of_this_spark]
         combined = [*((one,) for one in alone), *((FILTERED_WATERMARK, one) for one in alone[1:])]
         return next((named for named in combined if self.is_as_written(case, *named)), None)
@@ -244,7 +250,7 @@ class PlanJudge:
         last_us = max(filter(None, of_histories), default=0)
         is_timed = any(isinstance(node, WithWatermark) for node in case.query.plan.walk())
         if is_timed and max((ms for _, ms in ran.watermarks_ms), default=0) <= last_us // MS + CLOSED_MS:
-            return  # rows of the clock don't reach such a watermark, so open windows stay open
+            return  # the clock's rows don't move this watermark far enough to close all windows
         self.asked(BATCH, case)
         try:
             rows = self.runner.as_batch(case.query, case.batches, case.how)
@@ -269,12 +275,12 @@ class PlanJudge:
 
 
 def is_whole_at_end(plan: Node) -> bool:
-    """Return whether a stream without late rows ends with the rows of the batch query, which isn't so for four kinds of
-    plans.
+    """Return whether a streaming query without late rows ends with the rows of the batch query; four kinds of plans
+    don't.
 
-    A join without both bounds emits late matches, which are behind the watermark and dropped by an operator above. A
-    limit keeps the rows that arrive first. A deduplication within the watermark accepts duplicates after the watermark.
-    Event-time timers don't fire in a batch query.
+    A join without both time bounds emits matches that are behind the watermark, and an operator above the join drops
+    these matches as late. A limit keeps the rows that arrive first. `dropDuplicatesWithinWatermark` emits a duplicate
+    again after the watermark has passed the first row by the delay. Event-time timers don't fire in a batch query.
     """
     stateful = [node for node in plan.walk() if node.is_stateful]
     below = [one for node in stateful for side in node.inputs for one in side.walk()]
@@ -287,7 +293,9 @@ def is_whole_at_end(plan: Node) -> bool:
 
 
 def keeps_untimed(plan: Node) -> bool:
-    """Return whether rows without an event time may wait forever, in an outer join or in a group by event time."""
+    """Return whether rows without an event time may stay in the state forever, in an outer join or in a group by event
+    time.
+    """
     outer = (isinstance(one, Join) and one.by.join in ("left", "right", "full") for one in plan.walk())
     by_time = (isinstance(one, Aggregation) and isinstance(one.by, Groups) for one in plan.walk())
     return any(outer) or any(by_time)
@@ -315,7 +323,7 @@ def digest_of(bags: Bags) -> str:
 
 
 def _of_histories(bags: Bags, columns: Sequence[str]) -> RowBag:
-    """Return the rows of all batches, without the rows that only move the clock."""
+    """Return the rows of all batches, without the fuzzer's own rows that only move the watermark."""
     at = columns.index("h")
     rows = (row for bag in bags for row in bag.elements())
     return Counter(row for row in rows if row[at] not in (CLOCK, None))

@@ -43,7 +43,7 @@ NAMES = (
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation between a case and a second case, whose results must be equal in the common columns.
+    """A relation between two cases, whose results must be equal in the common columns.
 
     Attributes:
         name: The relation's name in reports.
@@ -95,9 +95,9 @@ def _with_settings(case: PlanCase, name: str) -> PlanCase | None:
     nodes = [*case.query.plan.walk()]
     joins = [node.by for node in nodes if isinstance(node, Join)]
     if name == "join state version 1" and not (joins and all(by.join == "inner" for by in joins)):
-        return None  # Spark refuses this version for other joins: SPARK-26154
+        return None  # with state version 1, Spark runs only inner joins: SPARK-26154
     if name == "sessions merged early" and any(isinstance(node, Union) for node in nodes):
-        return None  # Spark merges sessions within a partition, but the rows of a union are in several
+        return None  # Spark merges sessions within a partition, and a union has several partitions
     return replace(case, how=replace(case.how, settings={**case.how.settings, **SETTINGS[name]}))
 
 
@@ -110,7 +110,7 @@ def _kept(case: PlanCase, names: frozenset[str] | set[str]) -> Node | None:
 
 
 def _constants(node: Node) -> Node:
-    """Replace each constant by a column with the same value, which no optimizer rule folds."""
+    """Replace each constant by a column with the same value, because no optimizer rule can fold a column."""
     if isinstance(node, Project):
         made = tuple((name, _opaque(node.input, of)) for name, of in node.made)
         return node if made == node.made else replace(node, made=made)
@@ -135,7 +135,7 @@ def _union_sides(node: Node) -> Node:
     if not isinstance(node, Union):
         return node
     left, right = node.inputs
-    if left.event_times != right.event_times:  # the union uses the first side's event time and delay
+    if left.event_times != right.event_times:  # a union has its first side's event time and delay
         return node
     return Union((right, left))
 

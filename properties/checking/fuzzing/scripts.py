@@ -42,12 +42,12 @@ _TOGETHER = {"spark.sql.streaming.pollingDelay": "1s"}
 def script_of(finding: Finding, settings: Mapping[str, str] | None = None) -> str:
     """Return a finding as a script; the script exits with 1 if Spark's rows differ or a query fails, otherwise with 0.
 
-    The script runs each batch by a query with `availableNow`, which stops after the batch. If the difference needs
-    restarts or failures, one query keeps running instead. The query stops after some batches, or fails in them, as the
-    script says.
+    For each batch, the script starts a query with the trigger `availableNow`, which stops after the batch. If the
+    difference needs certain restarts or failures, a single query runs all batches instead. That query stops or fails in
+    the batches that the script lists.
 
     Args:
-        finding: The finding. The script of a small case has 15 to 24 lines; a processor adds 10.
+        finding: The finding. The script of a small case has 15 to 24 lines; a `StatefulProcessor` adds 10 lines.
         settings: Further settings of the session.
     """
     case, other = finding.case, finding.other or finding.case
@@ -93,8 +93,8 @@ def script_of(finding: Finding, settings: Mapping[str, str] | None = None) -> st
 
 
 def confirmed_script(finding: Finding, python: str = sys.executable) -> tuple[str, bool]:
-    """Return a finding's script, and whether a run of the script shows the difference, if needed with further
-    settings.
+    """Return a finding's script, and whether a run of the script shows the difference; try further settings if it
+    doesn't.
     """
     script = script_of(finding)
     if is_confirmed(script, python):
@@ -135,8 +135,8 @@ def _configuration(case: PlanCase, other: PlanCase, settings: Mapping[str, str])
 
 
 def _ways(case: PlanCase, other: PlanCase) -> list[dict[str, str]]:
-    """Return the settings in which the two cases differ; the first case's list omits settings of the script's
-    session.
+    """Return the settings in which the two cases differ; settings of the script's session are left out of the first
+    case's settings.
     """
     both = [{**SETTINGS, **one.how.settings} for one in (case, other)]
     differing = [name for name in {**both[0], **both[1]} if both[0].get(name) != both[1].get(name)]
@@ -188,19 +188,21 @@ def _plans(plan: Node, other: Node, inputs: Sequence[str]) -> list[tuple[str, li
 
 
 def _rows(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return input rows as lines of a file, except for the common minute and the line ends."""
+    """Return input rows as lines of a file, without the part of the times that all rows share, and without line
+    ends.
+    """
     texts = [",".join("" if row[name] is None else _text(row[name]) for name in ("h", "k", "ts", "v")) for row in rows]
     return " ".join(text.replace(_MINUTE, "@").replace(" ", "T") for text in texts)
 
 
 def _texts(bag: RowBag) -> list[str]:
-    """Return the rows as Spark prints structs, without the date, hour and minute that all times share."""
+    """Return the rows in the format of Spark's structs, without the date, hour and minute that all times share."""
     shown = (f"{{{', '.join(map(_text, row)) or 1}}}" for row in bag.elements())
     return sorted(text.replace(_MINUTE, "") for text in shown)
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, int) or value < 10**14:  # other numbers in a plan are smaller than times
+    if not isinstance(value, int) or value < 10**14:  # all numbers in a plan that aren't times are smaller
         return "null" if value is None else str(value)
     text = from_microseconds(value).strftime("%Y-%m-%d %H:%M:%S.%f")
     return text.rstrip("0").rstrip(".") if "." in text else text
@@ -209,7 +211,7 @@ def _text(value: object) -> str:
 def wrapped(line: str) -> Iterator[str]:
     """Break a line of Python into lines of at most `WIDTH` characters, if its brackets and spaces allow breaks.
 
-    A line ends between two arguments or elements. If such a line would be less than half full, it ends within a string
+    A line ends between two arguments or elements. If a line would then be less than half full, it ends within a string
     instead.
     """
     breaks = [*_breaks(line)]

@@ -1,4 +1,4 @@
-"""Judges a seed of the fuzzer: draws a case, compares its results, and shrinks and scripts each difference.
+"""Judges a seed of the fuzzer: draws a case, compares its results, shrinks each difference, and writes a script for it.
 
 A separate process (`PySparkProcess`) judges each seed, because a random plan may crash Spark or never end.
 """
@@ -77,7 +77,7 @@ class Judged:
         pairs: The number of judged pairs of a plan and a history.
         runs: The number of checks of each relation.
         refusals: The number of plans that Spark refused, by Spark's error condition.
-        pairs_of_operators: The pairs of stateful operators in the plan, the lower operator first.
+        pairs_of_operators: The pairs of stateful operators in the plan, the operator nearer to the input first.
         differences: The findings.
     """
 
@@ -111,7 +111,7 @@ class Seed:
         histories: The number of histories.
         relations: The largest number of metamorphic relations to check, in addition to the reference and the batch
             query.
-        only: The only relation to check; empty: all relations.
+        only: The only metamorphic relation to check; empty: all relations.
         shows: The divergences that still need a script; an unexplained finding always gets a script.
         shrinks: Whether to write scripts of findings.
     """
@@ -130,12 +130,12 @@ class Seed:
 
     @property
     def is_chain(self) -> bool:
-        """Return whether the seed is of a chain of our operators."""
+        """Return whether the seed is the seed of a chain of streamproof's operators."""
         return self.seed.startswith(CHAIN)
 
     @property
     def plan(self) -> str:
-        """The plan as PySpark statements; or the chain."""
+        """The plan as PySpark statements, or the chain of operators as text."""
         if self.is_chain:
             return drawn_chain(self.seed, 0)[0].text
         return "\n".join(statements(self.query(random.Random(self.seed)).plan))
@@ -208,7 +208,7 @@ class Seed:
 
 
 def _reason_to_skip(case: PlanCase, is_choosy: bool) -> str:
-    """Return why a case doesn't run; most cases without a stateful operator, or without a row, don't."""
+    """Return the reason to skip a case; the fuzzer skips most cases without a stateful operator or without a row."""
     if case.columns is None:
         return "its rows depend on an arbitrary choice of Spark"
     if processor(case.query.plan) and spark_version() < (4, 1):
@@ -246,7 +246,9 @@ def kind_of(node: Node) -> str:
 
 
 def pairs_of_operators(query: Query) -> set[tuple[str, str]]:
-    """Return the pairs of stateful operators in which the second operator is above the first."""
+    """Return the pairs of stateful operators in which the second operator reads the output of the first, directly or
+    indirectly.
+    """
     return {
         (kind_of(below), kind_of(node))
         for node in query.stateful

@@ -72,7 +72,7 @@ def _again(judge: PlanJudge, finding: Finding, case: PlanCase) -> Finding | None
         LookupError,
         TypeError,
         ValueError,
-    ):  # the plan uses a column that no node has
+    ):  # the smaller plan uses a column that its inputs lack
         return None
 
 
@@ -121,7 +121,7 @@ def _candidates(case: PlanCase, thorough: bool) -> Iterator[PlanCase]:
         for first in range(0, len(places), max(size, 1)):
             dropped = {*places[first : first + max(size, 1)]}
             yield replace(case, batches=tuple(_without(batch, at, dropped) for at, batch in enumerate(case.batches)))
-    for number, batch in enumerate(case.batches):  # a silent input is simpler than an empty input
+    for number, batch in enumerate(case.batches):  # an input without a file is simpler than an input with an empty file
         for name in (name for name in batch if not batch[name]):
             fewer = {one: rows for one, rows in batch.items() if one != name}
             yield _with_batches(case, (*case.batches[:number], fewer, *case.batches[number + 1 :]))
@@ -138,7 +138,9 @@ def _candidates(case: PlanCase, thorough: bool) -> Iterator[PlanCase]:
 
 
 def _plainer(case: PlanCase) -> Iterator[PlanCase]:
-    """Yield cases with simpler values: first the same change in all rows, then only in rows with the same value."""
+    """Yield cases with simpler values: for each column, first change the values of all rows, then only the rows with a
+    certain value.
+    """
     rows = [row for batch in case.batches for of_input in batch.values() for row in of_input]
     plain: dict[str, Callable[[Any], Any]] = {
         "h": lambda value: 0,

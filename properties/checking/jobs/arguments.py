@@ -38,12 +38,12 @@ LARGEST_SEED = 10**18
 
 
 def check_arguments(histories: int, seed: int = 0, seconds: float = 1, out_of_order: Duration | None = None) -> None:
-    """Refuse numbers and durations that have the right type but a useless value.
+    """Refuse numbers and durations that have the right type but are out of range.
 
     Raises:
         BadInput: A number or duration is out of its range.
     """
-    if not (fits(histories, int) and 1 <= histories <= MOST):  # check_witness is called without `checked`
+    if not (fits(histories, int) and 1 <= histories <= MOST):  # `check_witness` doesn't check types
         raise BadInput(f"histories is {short(histories)}: give a whole number from 1 to {MOST:,}; 300 is a good one")
     if not -LARGEST_SEED <= seed <= LARGEST_SEED:
         raise BadInput(f"seed is {short(seed)}: give a whole number of 18 digits at the most")
@@ -118,7 +118,7 @@ class CheckOptions:
     Attributes:
         runner: Runs the job.
         inputs: The job's inputs.
-        run: The run of the job with default options.
+        run: The run options of the job's query without variations.
         seed: The seed of the histories.
         unique: The columns that the user names to identify the rows of an updated table.
         out_of_order: How far out of order events may be; None: as far as the job's watermarks allow.
@@ -234,10 +234,10 @@ def _timeouts_us(timeouts: Sequence[Duration], inputs: Sequence[ResolvedInput]) 
 def _reads_of(
     script: Script, inputs: Sequence[Input], static: Mapping[str, Any] | None
 ) -> tuple[Sequence[Input], Mapping[str, Any]]:
-    """Return the inputs and the static tables that a script reads.
+    """Return the inputs and the static tables that a script reads, as found in a run of the script.
 
     Raises:
-        BadInput: The user gives inputs in addition to the script.
+        BadInput: The user declares inputs although the script's own sources are the inputs.
     """
     if inputs:
         raise BadInput(f"{script.where} has its inputs in reads=: leave out the other inputs")

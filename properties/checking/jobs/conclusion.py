@@ -52,9 +52,9 @@ def inconclusive(
         oracle: The oracle that agrees with the job.
         histories: The number of histories.
         missing: The unmet coverage goals, the most important first.
-        more: The advice by which the user can meet the goals.
+        more: The advice on how to meet the goals.
         seed: The seed of the histories.
-        alone: A sentence with the reason why each history had its own query.
+        alone: A sentence with the reason why each history ran in its own query.
     """
     rest = len(missing) - MAX_GOALS_SHOWN
     named = "; ".join([*missing[:MAX_GOALS_SHOWN], *[f"and {rest} more"] * (rest > 0)])
@@ -108,13 +108,15 @@ def unmet_goals(
     if other := _other_delays(judge):
         missing.insert(0, "the expected watermark delays {} (the job's delays are {})".format(*other))
     unmet = [goal for goal in variation.goals if goal not in met.covered]
-    if judge.is_sink and not met.crashed:  # without a crash, the sink keeps no checkpoint for a restart
+    if judge.is_sink and not met.crashed:  # only a query that crashes restarts from a sink's checkpoint
         unmet = [goal for goal in unmet if goal == CHANGED]
     return [*(goal for goal in unmet if met.stateful or goal != RESTORED), *missing]
 
 
 def _other_delays(judge: Judge) -> list[str]:
-    """Return the expected watermark delays and the job's delays as two texts; return nothing if they are equal."""
+    """Return the expected watermark delays and the job's watermark delays as two texts; return an empty list if the
+    delays are equal.
+    """
     expected_us, plan = judge.oracle.watermark_delays_us, judge.declared.plan
     if expected_us is None or not plan.operators:
         return []
@@ -123,7 +125,7 @@ def _other_delays(judge: Judge) -> list[str]:
         if expected_us == by_input:
             return []
         return [", ".join(f"{name} {duration(us)}" for name, us in each.items()) for each in (expected_us, by_input)]
-    # All inputs follow the same clock, so only the largest of several delays matters.
+    # The check moves all inputs' event times together, so only the largest of several delays matters.
     both = {*expected_us.values()}, {*plan.delays_us}
     if both[0] - {0} == both[1] - {0}:
         return []
@@ -212,23 +214,25 @@ def limits(judge: Judge) -> list[str]:
 
 
 def notes_on(judge: Judge) -> list[str]:
-    """Return the notes on a job's plan; return nothing if the plan is unknown."""
+    """Return the notes on a job's plan; return an empty list if the plan is unknown."""
     plan = judge.declared.plan if judge.declared.plan.operators else judge.met.plan
     if plan.skeleton is None:
         return []
     columns = {source.name: [*source.wire_schema.names] for source in judge.witness.sources}
     try:
         return [str(note) for note in notes_of(plan.skeleton, _named(plan.skeleton, columns))]
-    except (LookupError, TypeError, ValueError) as error:  # a missing note doesn't weaken a verdict
+    except (LookupError, TypeError, ValueError) as error:  # notes are optional: the verdict stands without them
         return [f"No notes on what the plan drops, delays and keeps: {type(error).__name__}: {error}"]
 
 
 def _named(skeleton: Skeleton, columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the names of the inputs by their names in the plan, without inputs that have the same columns."""
+    """Return the inputs' names by their names in the plan; inputs with the same columns are left out, because the plan
+    doesn't tell them apart.
+    """
     sources = {node.name: node for part in skeleton.parts for node in part.walk() if isinstance(node, Scan)}
     named = {}
     for number, source in sources.items():
-        # A scan lists an input's own columns before its computed columns.
+        # A scan node lists the input's own columns first, then the columns that Spark computes from them.
         names = [plain(column) for column in source.columns]
         alike = [name for name, own in columns.items() if names[: len(own)] == own]
         if len(alike) == 1:
@@ -248,7 +252,9 @@ def noting(judge: Judge) -> Iterator[None]:
 
 
 def _unreached(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> list[str]:
-    """Return the sides of the job's comparisons with constants that no drawn row reaches, as texts."""
+    """Return the results (true or false) of the job's comparisons with constants that no drawn row produces, as
+    texts.
+    """
     sides = unreached(_compares(judge), draws.inputs, histories, keys=judge.witness.alone)
     rest = len(sides) - MAX_SIDES_SHOWN
     return [*sides[:MAX_SIDES_SHOWN], *[f"and {rest} more"] * (rest > 0)]
@@ -261,14 +267,16 @@ def _compares(judge: Judge) -> list[Compares]:
 
 
 def _are_given(column: str, inputs: Sequence[ResolvedInput]) -> bool:
-    """Return whether the user lists a column's values, or the column is an event time, which is drawn near its
-    edges.
+    """Return whether the user lists a column's values, or the column is an event time, which is drawn near edges such
+    as window ends.
     """
     return any(column in (*one.pools, one.source.time) for one in inputs)
 
 
 def _not_drawn(inputs: Sequence[ResolvedInput]) -> list[str]:
-    """List the kinds of rows that histories lack because the Input sets no share for them."""
+    """List the kinds of rows, such as rows without an event time, that histories lack because the `Input` sets no share
+    for them.
+    """
     left = []
     may_be_null = [one for one in inputs if not one.null_times and one.source.schema.field(one.source.time).nullable]
     if may_be_null:

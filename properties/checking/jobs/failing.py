@@ -17,14 +17,14 @@ def failing_history(
     fails: Callable[[Sequence[JobHistory]], bool],
     deadline: Deadline | None = None,
 ) -> JobHistory | None:
-    """Return the smallest failing history that a limited search finds; None: no history fails alone, or every history
-    does.
+    """Return the smallest history that makes a query fail, as far as a short search finds it; None: no history fails
+    alone, or every history fails.
 
     The last failing query of the search ran the returned history.
 
     Args:
         histories: The histories of the failing shared query.
-        fails: Returns whether a query over some histories fails.
+        fails: The function that returns whether a query over some histories fails.
         deadline: The time after which the search starts no further query. If no history has failed alone by this time,
             the result is also None.
     """
@@ -50,7 +50,8 @@ def failing_history(
 
 
 def _with_fewer_rows(found: JobHistory) -> Iterator[JobHistory]:
-    """Yield the history with only one of its rows: first in a separate batch, then in the row's own batch.
+    """Yield, for each row of a history, the history with only this row: first in a batch of its own, then in the row's
+    own batch.
 
     Lastly, yield the history without the empty batches at its end.
     """

@@ -47,7 +47,7 @@ def invariants_of(without: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def faults_of(faults: Sequence[str], is_sink: bool) -> list[str]:
-    """Return the names of the faults that a sink undergoes besides crashes.
+    """Return the names of the faults, besides crashes, that the check simulates on a sink.
 
     Raises:
         BadInput: A fault is unknown, or the job isn't a sink.
@@ -66,14 +66,14 @@ class Invariants:
     Args:
         options: The common options of the checks.
         without: The names of invariants that are left out.
-        faults: The names of the faults that a sink undergoes.
+        faults: The names of the faults that the check simulates on a sink.
     """
 
     def __init__(self, options: CheckOptions, without: Sequence[str] = (), faults: Sequence[str] = ()) -> None:
         self.options, self.without = options, without
         self.faults = faults_of(faults, options.run.is_sink)
         self.emitted: dict[str, list[EmittedBatches]] = {}
-        # A history drawn for append mode ends with another batch, which closes all windows.
+        # In append mode, each drawn history ends with one more batch, which closes all windows.
         variations = variations_of(options.run, options.seed, options.batches + (options.run.mode == "append"))
         variations += [one for name in self.faults for one in SINK_FAULTS[name].variations(options.run)]
         asked = [variation for variation in variations if variation.law not in without]
@@ -168,7 +168,9 @@ class Invariants:
 
 
 def _without_crash(law: str, held: dict[str, int], crashed: Collection[Moment]) -> list[str]:
-    """Return the crashes that didn't reach a sink; if no crash did, remove the law from `held`."""
+    """Return, as texts, the planned crashes that a sink never reached; if the sink reached no crash, remove the law
+    from `held`.
+    """
     if not crashed:
         del held[law]
         return [
@@ -184,7 +186,9 @@ def _without_crash(law: str, held: dict[str, int], crashed: Collection[Moment]) 
 
 
 def _under_fault(law: str, held: dict[str, int], outcome: FaultOutcome) -> list[str]:
-    """Return what a fault has shown besides the rows; if it didn't happen, remove the law from `held`."""
+    """Return, as text, how many histories a reader found half-written; if the fault didn't happen, return the reason
+    and remove the law from `held`.
+    """
     if outcome.unmet:
         del held[law]
         return [f"{law}: {outcome.unmet}"]
@@ -193,12 +197,12 @@ def _under_fault(law: str, held: dict[str, int], outcome: FaultOutcome) -> list[
 
 
 def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str], asked: Collection[str] = ()) -> str:
-    """Return the reason why a variation doesn't apply to a job, from earlier checks; return an empty text if it
-    applies.
+    """Return the reason why a variation doesn't apply to a job, as the earlier checks show; return an empty text if the
+    variation applies.
 
     Args:
         variation: The variation.
-        before: The check before it.
+        before: The check of the previous variation.
         held: The invariants that held.
         asked: All invariants of the job.
     """
@@ -229,13 +233,13 @@ def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str]
     if variation.is_alone and (shared := shared_identities(before.options.inputs)):
         return f"{law}: events of two keys may have the same identity, {' and '.join(shared)}"
     if variation.run.row_by_row and variation.run.mode == "update":
-        if OrderLaw.of_jobs not in held:  # the order law doesn't apply to a batch with indistinguishable rows
+        if OrderLaw.of_jobs not in held:  # if rows of a batch can't be told apart, neither law applies
             return f"{law}: it is checked only after {OrderLaw.of_jobs}"
         if not before.judge.unique_columns or before.judge.without_table:
             return (
                 f"{law}: nothing shows which rows update each other; unique=[…] names the columns that identify a row"
             )
-        # The last row of a key in a batch counts, and few operators keep the order of rows.
+        # Only a key's last row in a batch counts, and most operators may change the order of rows.
         if not before.judge.declared.plan.ends_in_function:
             return f"{law}: an operator above the function may change the order of a key's rows"
     return ""

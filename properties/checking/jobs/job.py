@@ -57,9 +57,9 @@ class Job:
         static: Static tables by name, each as rows (dicts) or as a pandas or Arrow table.
         settings: Other settings of the Spark session, such as {"spark.sql.session.timeZone": "Europe/Berlin"}.
         timeouts: The durations of the job's timeouts and timers, such as ["30 minutes"], because no plan shows them.
-            Event times in a history then differ by these durations, and by 1 ms less or more. Processing times of
-            batches then differ by these durations: each batch runs at the time of the history's clock.
-        out_of_order: How far out of order events may be, such as "10 minutes", for oracles that ignore lateness; by
+            Event times in a history then differ by exactly these durations, and by 1 ms less or more. Batches then run
+            at processing times that differ by these durations: each batch runs at its largest event time so far.
+        out_of_order: How far out of order events may be, such as "10 minutes", if the oracle ignores lateness; by
             default as far as the job's own watermarks allow.
         unique: The columns that identify a row of an updated table; by default the columns of the key and the window.
         without: The columns of the result that aren't compared, such as a number from an external system. The check
@@ -94,13 +94,13 @@ class Job:
             mutants: Whether to check mutants of the job too, and to report surviving mutants.
             asked: `histories`, `seed`, `examples` and `folder`; see `Job`.
 
-        Returns: The report, with what was compared and what the check didn't cover.
+        Returns: The report, which lists the compared rows and the behaviours that the check didn't cover.
 
         Raises:
             Violated: The job's output differs; the message has the smallest history, the expected rows and the emitted
                 rows.
-            Inconclusive: No history differs alone, but coverage goals are unmet, or rows of other keys change a result;
-                the message names the goals or the rows.
+            Inconclusive: No history differs when it runs alone, but coverage goals are unmet, or rows of other keys
+                change a result; the message names the goals or the rows.
             BadInput: The job, an input or the oracle is unusable; the message says why, and what to do.
             StreamproofError: The query fails or exceeds its time limit, or Spark doesn't start.
         """
@@ -130,22 +130,22 @@ class Job:
     ) -> JobReport:
         """Check, without an oracle, that the way Spark runs the job's query doesn't change the query's output.
 
-        One run restarts the query after each batch. Another run crashes in each micro-batch, with and without data,
-        before its output and between output and commit, so that Spark repeats the batch. A sink's query also crashes in
-        the middle of the output and within a write by Spark. Further runs change the number of shuffle partitions and,
-        if no row is late, the cuts between batches and the order of rows within a batch. A further run has no histories
-        with other keys. Functions with state, such as a `StatefulProcessor`, also receive each row of a batch in a
-        separate call.
+        One varied run restarts the query after each batch. Another run crashes in each micro-batch, with and without
+        data, before its output and between output and commit, so that Spark repeats the batch. A sink's query also
+        crashes in the middle of the output and within a write by Spark. Further runs change the number of shuffle
+        partitions and, if no row is late, the cuts between batches and the order of rows within a batch. In a further
+        run, a history runs without the histories of other keys. Functions with state, such as a `StatefulProcessor`,
+        also receive each row of a batch in a separate call.
 
         Args:
             without: Names, from the report, of invariants that don't apply to the job, such as "rows one at a time";
                 and columns of the result that aren't compared.
             faults: The faults that a sink must withstand besides crashes, such as ["zombie"], or ["all"]; see
-                `docs/sinks.md`. Each takes as long as a crash.
+                `docs/sinks.md`. The check of a fault takes as long as the check of a crash.
             asked: `histories`, `seed`, `examples` and `folder`; see `Job`. A counterexample of an invariant also names
                 the invariant and the query's run options.
 
-        Returns: The report, with the changes to the run that didn't change the job's output.
+        Returns: The report, which lists the changes to the run that didn't change the job's output.
 
         Raises:
             Violated: A change to the run changes the job's output; the message has the smallest history.
@@ -180,15 +180,15 @@ class Job:
 
         Args:
             from_: The earlier version of the job, from production. The earlier version gets the same inputs and static
-                tables as this version; if this version reads more inputs, use `lambda clicks, views: old(clicks)`. Only
-                the mode and the settings of the earlier version's description are used.
+                tables as this version; if this version reads more inputs, use `lambda clicks, views: old(clicks)`. The
+                check uses only the job, the mode and the settings of the earlier version's `Job`.
             expect: The expected output of this version after the upgrade. None: the output of this version's run from
                 the start. A function of both versions' outputs, `expect(old, new)`, allows differences: each argument
                 is a list with the rows (dicts) of each batch after the upgrade, from a run from the start. The function
-                returns such a list. Another oracle: as for `check`.
+                returns the expected rows in the form of `new`. Another oracle: as for `check`.
             from_pyspark: The PySpark version of the earlier version, such as "4.1.4"; by default the installed version.
-                At first use, this PySpark is installed into its own environment. Both versions may be the same job
-                then; the job must be a function, class or script that another process can import by name.
+                At first use, this PySpark is installed into its own environment. With a PySpark version, both versions
+                may be the same job, which must be a function, class or script that another process can import by name.
             repartition: The number of partitions for Spark's offline repartition of the state before this version
                 starts, from PySpark 4.2 on; by default no repartition.
             asked: `histories`, `seed`, `examples` and `folder`; see `Job`.
@@ -200,7 +200,7 @@ class Job:
             UpgradeRefused: Spark doesn't let this version continue from the checkpoint, or this version fails on the
                 state.
             Violated: This version continues, but emits different rows; the message has the smallest history.
-            Inconclusive: No history differs alone, but coverage goals are unmet.
+            Inconclusive: No history differs when it runs alone, but coverage goals are unmet.
             BadInput: A version, an input or the oracle is unusable.
             StreamproofError: A query outside the upgrade fails, a query exceeds its time limit, or Spark doesn't start.
         """
@@ -234,8 +234,8 @@ class Job:
             output: The written rows: the folder of Spark's file sink or of a Delta table; or a function from the
                 session to the written table as a DataFrame. In output modes other than append, the output is the final
                 table.
-            expect: The expected output, as for `check`. None: the job's own output here over the same batches, which
-                detects a sink that lost or repeated rows, and a run of another version.
+            expect: The expected output, as for `check`. None: the output of the job on this machine over the same
+                batches, which shows whether the sink lost or repeated rows, or another version ran.
             reads: How to read each input, by the input's name: a format, such as "json", or a mapping of the format and
                 the reader's options, such as `{"format": "csv", "header": "true"}`. By default, the file names
                 determine the format.
@@ -246,7 +246,8 @@ class Job:
         Raises:
             Violated: The run wrote wrong rows; the message names the first batch and key, and the smallest part of the
                 input that shows the difference.
-            Inconclusive: No row could be judged, or fewer rows were judged than differ without being judged.
+            Inconclusive: No row could be judged, or the rows that differ but couldn't be judged outnumber the judged
+                rows.
             BadInput: The checkpoint, a source or the output is unreadable, or belongs to another job.
             StreamproofError: A query fails or exceeds its time limit.
         """
@@ -290,8 +291,8 @@ def invariants(
         job: As for `Job`.
         inputs: As for `Job`.
         faults: As for `Job.invariants`.
-        given: The attributes of `Job`, where `without` may also name invariants; and `histories`, `seed`, `examples`
-            and `folder`.
+        given: The attributes of `Job` (`without` may also name invariants), and `histories`, `seed`, `examples` and
+            `folder`.
     """
     __tracebackhide__ = True
     how, asked = divided(given)

@@ -1,7 +1,7 @@
 """One check of a job, the base class of all job checks: draws histories, runs them, compares outputs, and shrinks.
 
-A check with the verdict *conforms* returns a report. A check raises *violated* for the smallest differing history
-found, and *inconclusive* if no history differs but coverage goals are unmet.
+A check with the verdict *conforms* returns a report. A check raises `Violated` for the smallest differing history
+found, and `Inconclusive` if no history differs but coverage goals are unmet.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ MAX_KEYS_ALONE = 4
 
 
 class _Again(Exception):
-    """Raised to restart the check, because it leaves out more columns from now on."""
+    """Raised to restart the check without columns whose values vary between runs."""
 
 
 class JobCheck:
@@ -104,7 +104,7 @@ class JobCheck:
         self.keeps_keys_apart = False
         declared = options.runner.declare(variation.run)
         self.options = options = with_boundary_values(with_identities(options, oracle), declared.plan, oracle)
-        late = oracle.takes_late and variation.comparing != "end"  # a row is late by the watermark of its own batch
+        late = oracle.takes_late and variation.comparing != "end"  # lateness depends on the batches
         self.why_alone = _why_alone(options, declared)
         keyed = {} if self.why_alone else keyed_tables(options.runner.sources, declared.tables)
         alone, renamed = bool(self.why_alone), declared.plan.renamed
@@ -130,7 +130,7 @@ class JobCheck:
         output.
         """
         declared, oracle, name = self.judge.declared, self.judge.oracle, self.judge.name
-        known = list(dict.fromkeys([*declared.names, *declared.columns]))  # a sink's columns aren't known yet
+        known = list(dict.fromkeys([*declared.names, *declared.columns]))  # empty for a sink, whose columns a run shows
         unknown = [column for column in self.options.unique or () if known and column not in known]
         if unknown:
             raise BadInput(
@@ -161,7 +161,7 @@ class JobCheck:
 
         Args:
             why: Why.
-            keys_apart: Whether histories get different keys when their rows run as one history.
+            keys_apart: Whether each history's keys stay separate when the rows of all histories run as one history.
         """
         self.judge, self.why_alone, self.keeps_keys_apart = self.judge.each_alone(), why, keys_apart
 
@@ -228,9 +228,7 @@ class JobCheck:
         expecting = 0 if self.why_alone else self.check_together(histories, started)
         if not (expecting or self.why_alone) and self.variation.law and self.can_be_one:
             self.run_each_alone(NO_ROWS)
-        if (
-            self.why_alone
-        ):  # each history runs alone from the start, or because a row of the shared result belongs to no known history
+        if self.why_alone:  # from the start, or since the shared query emitted a row of no known history
             histories, expecting = self.check_alone(histories, started)
         if self.depends_on_others:
             raise Inconclusive(f"inconclusive: {self.judge.name}: {self.why_alone}. {OTHER_KEYS}", job=self.judge.name)
@@ -286,9 +284,7 @@ class JobCheck:
             history, compared = min(failing, key=lambda pair: size(pair[0], self.options.inputs))
             differ = f"{len(failing)} of {len(histories)} histories differ"
             self.raise_smallest(history, compared, self.variation, head=f"{differ}.", started=started)
-            if (
-                self.variation.law and self.can_be_one
-            ):  # a batch may fail only because of many rows, whatever their keys
+            if self.variation.law and self.can_be_one:  # a difference may need many rows in a batch
                 together = self.as_one([one for one, _ in failing][:MOST_TOGETHER])
                 self.raise_smallest(together, compared, self.variation, head=f"{differ}.", started=started)
             if self.variation.run.fault:
@@ -302,18 +298,20 @@ class JobCheck:
             self.run_each_alone(why)
             seconds = self.variation.run.seconds
             self.doing(f"running each history alone for {seconds:g} s, because {self.why_alone}")
-        elif not self.variation.law:  # this invariant itself tests whether histories influence each other
+        elif not self.variation.law:  # another invariant tests whether histories influence each other
             self.check_beside(histories, comparisons, started)
         return sum(compared.expects_rows for compared in comparisons)
 
     @property
     def can_be_one(self) -> bool:
-        """Return whether several histories' rows form one valid history: neither a change log nor copies of events."""
+        """Return whether the rows of several histories can form one history: not if rows are changes of a table or
+        copies of events.
+        """
         return not any(given.source.is_change_log or given.identity for given in self.options.inputs)
 
     @property
     def runs_as_one(self) -> bool:
-        """Return whether all rows run as one history, because an invariant doesn't apply to separate histories."""
+        """Return whether all rows run as one history, because the invariant isn't about separate histories."""
         return bool(self.variation.law and self.why_alone) and not self.options.alone and self.can_be_one
 
     def as_one(self, histories: Sequence[JobHistory]) -> JobHistory:
@@ -325,8 +323,8 @@ class JobCheck:
         return replace(whole, unreadable=tuple(one for history in histories for one in history.unreadable))
 
     def check_beside(self, histories: Sequence[JobHistory], comparisons: Sequence[Judgement], started: float) -> None:
-        """Run the largest history alone too; for a job that computes with keys, run several histories with most of the
-        keys.
+        """Run the largest history alone too; if the job computes with keys, run several histories alone that contain
+        most of the keys.
 
         A shared query adds a prefix to keys or changes numeric keys, which may change the result of such a job.
         """
@@ -362,7 +360,7 @@ class JobCheck:
         """Run each history in its own query until `seconds` have passed, or run all histories' rows as one history.
 
         Returns:
-            The executed histories, and the number of those with expected rows.
+            The histories that ran, and how many of these histories have expected rows.
         """
         __tracebackhide__ = True
         if self.runs_as_one and len(histories) > 1:
@@ -386,7 +384,7 @@ class JobCheck:
         return len(histories) if rows and self.judge.met.stateful else min(rows, len(histories))
 
     def fewer_that_differ(self, histories: Sequence[JobHistory], deadline: Deadline) -> Sequence[JobHistory]:
-        """Return as few histories as possible whose rows differ as one history."""
+        """Return the fewest histories found whose rows, run as one history, still differ."""
 
         def differ(some: Sequence[JobHistory]) -> bool:
             return not deadline.is_over() and self.judge.compare_alone(self.as_one(some), self.variation).differs
@@ -402,7 +400,7 @@ class JobCheck:
         return histories
 
     def check_each(self, histories: Sequence[JobHistory], started: float) -> tuple[list[JobHistory], int]:
-        """Run each history in its own query until `seconds` have passed; returns as `check_alone`."""
+        """Run each history in its own query until `seconds` have passed; the result is as in `check_alone`."""
         __tracebackhide__ = True
         until = time.monotonic() + min(self.variation.run.seconds, seconds_left())
         done: list[JobHistory] = []
@@ -424,8 +422,8 @@ class JobCheck:
     def check_without_clock(self, histories: Sequence[JobHistory], started: float) -> list[str]:
         """Run the largest histories alone without the check's clock, if Spark moves a filter below a watermark.
 
-        The query runs like this in production: rows that the filter drops don't move the watermark, but rows of the
-        clock would.
+        In production there is no such clock: rows that the filter drops don't move the watermark, but the clock's own
+        rows would.
 
         Returns: A sentence about these runs, without its full stop; an empty text if Spark moves no filter.
         """
@@ -448,8 +446,8 @@ class JobCheck:
         return [f"{len(numbers)} histories also ran without the check's clock, and agree"]
 
     def check_others(self, count: int) -> int:
-        """Run the largest histories alone, compare their output with the output of the shared query, and count the
-        histories.
+        """Run the largest histories alone, compare each output with the output of the shared query, and return the
+        number of histories.
         """
         __tracebackhide__ = True
         histories = self.draws.draw(count)
@@ -464,7 +462,9 @@ class JobCheck:
     def raise_smallest(
         self, history: JobHistory, compared: Judgement, variation: Variation, *, head: str, started: float
     ) -> None:
-        """Save a differing history, and shrink it; return only if the smallest history doesn't differ alone."""
+        """Save a differing history, shrink it, and raise the violation; return only if the smallest history doesn't
+        differ when it runs alone.
+        """
         __tracebackhide__ = True
         if self.leaves_out_columns(history, variation):
             raise _Again
@@ -481,14 +481,14 @@ class JobCheck:
     def found_otherwise(
         self, history: JobHistory, compared: Judgement, shrunk: Judgement, variation: Variation
     ) -> Counterexample[JobHistory] | None:
-        """Return the counterexample before shrinking, if it also differs alone, but with other rows."""
+        """Return the counterexample before shrinking, if it differs in other rows than the smallest history; None: it
+        doesn't.
+        """
         for _ in range(2):
             found, smallest = compared.difference, shrunk.difference
             if found is None or smallest is None or is_alike(found, smallest):
                 return None
-            compared = self.judge.compare_alone(
-                history, variation
-            )  # the first comparison used the shared query's output
+            compared = self.judge.compare_alone(history, variation)  # compare with a run alone
         return self.counterexample(history, variation, compared)
 
     def leaves_out_columns(self, history: JobHistory, variation: Variation) -> bool:
@@ -519,7 +519,7 @@ class JobCheck:
             variation: The run options of the history's query.
             compared: The judge's comparison of the history.
             head: The number of differing histories, as text.
-            unshrunk: The folder of the history before shrinking; the method removes the folder, unless `as_found` is
+            unshrunk: The folder of the history before shrinking; the method removes this folder unless `as_found` is
                 given.
             deadline: The deadline of shrinking; None: don't shrink.
             as_found: The counterexample before shrinking, if it differs with other rows.
@@ -538,8 +538,8 @@ class JobCheck:
         return Violated(message, counterexample, path=path, as_found=as_found)
 
     def may_cause(self, divergence: str, history: JobHistory, variation: Variation) -> bool:
-        """Return whether Spark's optimizer may explain a difference: the job agrees if the known divergent rules are
-        excluded.
+        """Return whether Spark's optimizer may explain a difference: without the optimizer rules of known divergences,
+        the job's output is as expected.
         """
         settings = variation.run.settings
         excluded = divergence_named(divergence).excluded
@@ -586,7 +586,7 @@ class JobCheck:
             def fails(some: Sequence[JobHistory]) -> bool:
                 nonlocal last
                 self.doing(f"searching for the rows that make its query fail: trying {len(some)} histories")
-                seconds = max(deadline.at - time.monotonic(), 1)  # a hanging query must not use up `seconds` again
+                seconds = max(deadline.at - time.monotonic(), 1)  # a hanging query ends at the deadline
                 some = [self.as_one(some)] if self.runs_as_one else some
                 try:
                     self.judge.compare(some, replace(variation, run=replace(variation.run, seconds=seconds)))
@@ -599,7 +599,7 @@ class JobCheck:
 
             failing = failing_history(histories, fails, deadline)
             stopped = STOPPED.format(deadline.seconds) if deadline.has_stopped else ""
-            # The first failure may name a value of another history than the message shows.
+            # Raise the error of the query that ran the shown history: the first error may name another history's value.
             raise self.failure(failed if failing is None else last, failing, variation, stopped) from None
 
     def failure(
@@ -611,7 +611,7 @@ class JobCheck:
             failed: The reason why the query failed.
             failing: The saved history that makes the query fail; None: every history makes it fail.
             variation: The run options of the query.
-            stopped: A sentence about a search for the history that ended early; empty if the search was complete.
+            stopped: A sentence if the search for the failing history ended early; empty if the search was complete.
         """
         why = f"{self.judge.name}: {failed.message}"
         if failing is None:

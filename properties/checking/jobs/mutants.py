@@ -78,11 +78,11 @@ class _Killed(Exception):
 
 @dataclass
 class _Memory:
-    """Results that mutants with the same histories share.
+    """Results of the oracle that mutants with the same histories share.
 
     Attributes:
         expected: The expected outcomes of histories, by their names and the inputs that they were drawn from.
-        lock: The lock during a computation for several mutants.
+        lock: The lock that lets only one mutant compute a shared result.
     """
 
     expected: dict[Any, list[Expected]] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class _Memory:
 
 @dataclass
 class _MutantJudge(Judge):
-    """A judge that reuses expected outcomes of other mutants, unless the oracle runs the mutant itself.
+    """A judge that reuses the expected outcomes computed for other mutants, unless the oracle runs the mutant itself.
 
     Attributes:
         memory: The results of other mutants.
@@ -144,7 +144,7 @@ class _MutantCheck(JobCheck):
         emitted, outputs = self.judge.emitted(histories, self.variation)
         try:
             comparisons = self.judge.compared(histories, emitted, outputs, self.variation)
-        except BadInput as refused:  # the query ran, but its rows can't equal the expected rows
+        except BadInput as refused:  # the mutant ran, but its rows can't be equal to the expected rows
             raise _Killed(refused.message) from None
         if differing := sum(compared.differs for compared in comparisons):
             raise _Killed(f"{differing} of {len(histories)} histories differ")
@@ -184,7 +184,7 @@ class _MutantCheck(JobCheck):
 
 
 class _ComparedWithOriginal(_MutantCheck):
-    """A check that compares a mutant with the original job, only in the shared query."""
+    """A check that compares a mutant with the original job in a shared query only."""
 
     def check_beside(self, histories: Sequence[JobHistory], comparisons: Sequence[Judgement], started: float) -> None:
         """Run no history alone."""
@@ -214,7 +214,7 @@ def check_mutants(options: CheckOptions, expect: Any, histories: int) -> JudgedM
     mutants = source.mutants(options.runner.sources, options.runner.static, returns_rows)
     why = ""
     with no_log_of_refusals():
-        # Concurrent sessions and one partition rarely change a result; if they do, this check runs like the job's own.
+        # Try concurrent sessions and one partition; if these change the job's result, use the job's own run options.
         for at_once, run in ((_at_once(options, source), _quick(plain)), (1, options.run)):
             checking = _Checking(plain, expect, histories, run, JobOracle(job, plain={}))
             with _in_sessions(at_once) as do:
@@ -233,9 +233,9 @@ def check_mutants(options: CheckOptions, expect: Any, histories: int) -> JudgedM
 
 
 def _at_once(options: CheckOptions, source: JobSource) -> int:
-    """Return how many mutants to check concurrently; several, because a query waits as long as it computes.
+    """Return how many mutants to check concurrently: several, because a query computes only part of the time.
 
-    One, if threads can't isolate the job: because of patches of Spark, Spark Connect, or an endless loop.
+    Return 1 if threads can't isolate the job, because it patches Spark, uses Spark Connect, or loops endlessly.
     """
     is_plain = not (isinstance(options.runner.job, (Sink, Script)) or options.run.processing_time)
     return AT_ONCE if is_plain and is_own_session() and not connect.is_asked() and not source.has_loops else 1
@@ -243,7 +243,7 @@ def _at_once(options: CheckOptions, source: JobSource) -> int:
 
 @contextlib.contextmanager
 def _in_sessions(count: int) -> Iterator[Callable[[Callable[[Any], Found], Sequence[Any]], Iterator[Found]]]:
-    """Yield a function that calls another function with several arguments, in concurrent Spark sessions."""
+    """Yield a function like `map`, which calls a function for several arguments in concurrent Spark sessions."""
     if count == 1:
         yield map
         return
@@ -263,7 +263,7 @@ def _quick(plain: JobCheck) -> RunOptions:
 
 @dataclass(frozen=True)
 class _Checking:
-    """Checks mutants like the job.
+    """Checks each mutant as the original job was checked.
 
     Attributes:
         plain: The check of the original job.
@@ -282,7 +282,7 @@ class _Checking:
     memory: _Memory = field(default_factory=_Memory)
 
     def fate(self, mutant: Mutant) -> tuple[Fate, str]:
-        """Check a mutant; return the fate, and the reason or the advice."""
+        """Check a mutant; return the fate (such as `survived`), and the reason or advice."""
         doing(f"checking the mutant {mutant}")
         check, fate, why = self.checked(mutant.make)
         if check is None:

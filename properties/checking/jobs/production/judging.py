@@ -41,7 +41,7 @@ def _values_of(row: Row) -> Iterator[Any]:
 
 
 def wrong_row(difference: Difference) -> Row:
-    """Return the missing or surplus row of a difference of one row."""
+    """Return the missing or surplus row of a difference that consists of one row."""
     rows: list[Row] = [*difference.expected, *difference.actual]
     return rows[0]
 
@@ -79,9 +79,9 @@ class Judging:
         self.judge.leave_out((plan.nondeterministic | plan.of_clock).difference(self.judge.unique_columns or ()))
 
     def _keys_with_late_rows(self) -> set[Any]:
-        """Return the keys with rows that Spark may have dropped as late, where the oracle can't decide.
+        """Return the keys with rows for which the oracle can't decide whether Spark dropped them as late.
 
-        An oracle with batches can't decide only if a batch without data may have run before.
+        An oracle that returns rows by batch is unsure only if a batch without data may have run before the row's batch.
         """
         keys: set[Any] = set()
         if self.exact or not self.declared.plan.delays_us:
@@ -102,8 +102,8 @@ class Judging:
         The method records columns that the oracle doesn't return. Rows of keys with possibly late rows are left out.
 
         Raises:
-            BadInput: The output lacks a column that the oracle expects.
-            Inconclusive: Rows may be late, and the output doesn't show which of its rows depend on them.
+            BadInput: The written rows lack a column that the oracle expects.
+            Inconclusive: Input rows may be late, and the output doesn't show which of its rows depend on the late rows.
         """
         __tracebackhide__ = True
         written = self.run.written
@@ -127,7 +127,7 @@ class Judging:
         return replace(expected, rows=[[*filter(self._is_sure, of_batch)] for of_batch in expected.rows]), rows
 
     def _is_sure(self, row: Row) -> bool:
-        """Return whether no possibly late row can change a row of the output."""
+        """Return whether a row of the output is independent of possibly late input rows."""
         return comparable([row[column] for column in self.key_columns(row)]) not in self.unsure_keys
 
     def _why_unsure(self) -> str:
@@ -151,13 +151,13 @@ class Judging:
         return one.when is None, one.when or 0, repr(comparable(key))
 
     def key_columns(self, row: Row) -> Sequence[str]:
-        """Return the key's columns of a row of the output; return nothing if the output lacks them."""
+        """Return the key columns in a row of the output; return an empty list if the output lacks a key column."""
         keys = self.sources[0].key
         same = all(source.key == keys for source in self.sources)
         return keys if same and {*keys} <= {*row} else ()
 
     def given(self, history: JobHistory) -> JobHistory:
-        """Return a history in the oracle's form: in one batch, if only the final table is compared."""
+        """Return a history as the oracle needs it: with all rows in one batch, if only the final table is compared."""
         return history if self.mode == "append" or self.by_batches else _at_once(history)
 
     def expected(self, histories: Sequence[JobHistory]) -> list[Expected]:
@@ -168,7 +168,7 @@ class Judging:
         """Return the expected and the written rows in the columns that both have.
 
         Raises:
-            BadInput: The output lacks a column that the oracle expects.
+            BadInput: The written rows lack a column that the oracle expects.
         """
         batches = [[*rows] for rows in emitted]
         (in_form,), (batches,) = self.judge.side_by_side([expected], [batches], Variation(self.options.run))
@@ -212,7 +212,9 @@ class Judging:
         yield from (Difference(batch, [], [row]) for batch, row in (came[at] for at in surplus))
 
     def watermarks(self, history: JobHistory) -> list[BatchWatermarks]:
-        """Return the watermark of each batch of a part of the run; return nothing if unknown."""
+        """Return the watermark of each batch for a part of the run; return an empty list if the watermarks are
+        unknown.
+        """
         return watermarks_of(history, self.sources, self.delays_us, self.options.run.trigger)
 
     def at_end(self, expected: Expected) -> list[Row]:
@@ -227,7 +229,7 @@ class Judging:
         """Return the rows that the run must have written by now, and the rows that it may have written, each with its
         batch.
 
-        The next batch emits a row that the last committed batch has closed, and the next batch may not have run.
+        Spark emits a closed window in the next batch, which the run may not have executed yet.
         """
         rows, numbers = expected.rows, [*self.run.numbers, None]
         if self.mode != "append":
@@ -239,7 +241,7 @@ class Judging:
                 (number, row) for number, of_batch in zip(numbers[:-1], rows[:-1], strict=True) for row in of_batch
             ]
             if isinstance(self.judge.oracle, ModelOracle):
-                # The oracle's clock closes windows a batch earlier than Spark.
+                # The oracle closes a window in the batch whose rows move the clock, Spark in the next batch.
                 last = len(rows) - 2
                 return [(numbers[at + 1], row) for at in range(last) for row in rows[at]], by_batch
             return by_batch, by_batch
@@ -254,8 +256,8 @@ class Judging:
         return must, may
 
     def _is_closed(self, row: Row) -> bool:
-        """Return whether the watermark has passed a row's times plus the job's durations, so that the row must be
-        written.
+        """Return whether the watermark has passed a row's times plus all durations of the job, so that the run must
+        have written the row.
         """
         plan = self.declared.plan
         if not plan.delays_us:

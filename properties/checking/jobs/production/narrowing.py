@@ -41,11 +41,11 @@ class Narrowing:
         self.judging = judging
 
     def closer(self, found: Counterexample[JobHistory]) -> tuple[Counterexample[JobHistory], str]:
-        """Return the counterexample with fewer rows of the run, and a sentence about the job's output here for these
-        rows.
+        """Return the counterexample with fewer rows of the run, and a sentence on the output of the job for these rows
+        on this machine.
 
-        If the job is also wrong here, the rows are the fewest that show this; otherwise the fewest for which the oracle
-        still expects the row.
+        If the job is also wrong on this machine, the rows are the fewest that show the error; otherwise, the fewest for
+        which the oracle still expects the row.
         """
         part, judge, draws = found.history, self.judging.judge, self.judging.draws
         count = len(part.arrivals)
@@ -96,7 +96,7 @@ class Narrowing:
                 )
         except StreamproofError as error:
             return found, f"The job can't be run here over the rows of its key: {error.message}"
-        wanted = found.expected[1].rows[-1][:1]  # a missing row, or a row that was written too often
+        wanted = found.expected[1].rows[-1][:1]  # the missing row, or an expected row that was written too often
         if wanted and self._expects([found.history], wanted)[0]:
             found = self._with_history(found, self._fewest(found.history, wanted, deadline))
         return found, ELSEWHERE.format("The job is right here over the rows of its key")
@@ -105,7 +105,9 @@ class Narrowing:
         return replace(found, history=history, watermarks=self.judging.watermarks(history))
 
     def _fewest(self, history: JobHistory, wanted: Sequence[Row], deadline: Deadline) -> JobHistory:
-        """Return the fewest rows of a part of the run for which the oracle expects a row, each in its own batch."""
+        """Return the fewest rows of a part of the run, in their original batches, for which the oracle still expects a
+        certain row.
+        """
         placed = [(number, one) for number, batch in enumerate(history.batches) for one in batch]
 
         def part(rows: Sequence[tuple[int, Arrival]]) -> JobHistory:
@@ -121,8 +123,8 @@ class Narrowing:
         return part(shrinker.shrink(placed, expects, deadline=deadline))
 
     def rows_of(self, key: Any) -> JobHistory:
-        """Return the rows of a key, in their batches, in the two batches before each of these, and in the last
-        batch.
+        """Return a key's rows as a history that contains only the batches with these rows, the two batches before each
+        of them, and the last two batches.
         """
         by_name = {source.name: source for source in self.judging.sources}
         batches = [
@@ -138,10 +140,10 @@ class Narrowing:
         return part.with_batches([batches[at] for at in shown])
 
     def _expects(self, histories: Sequence[JobHistory], wanted: Sequence[Row]) -> list[bool]:
-        """Return for each history whether the oracle expects the row."""
+        """Return, for each history, whether the oracle expects a certain row."""
         try:
             return [self._has(expected, wanted) for expected in self.judging.expected(histories)]
-        except BadInput:  # the user's function refuses this candidate
+        except BadInput:  # the user's oracle raises an error for this candidate
             return [False] * len(histories)
 
     def _has(self, expected: Expected, wanted: Sequence[Row]) -> bool:

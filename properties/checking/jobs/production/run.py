@@ -27,7 +27,7 @@ class ProductionRun:
     Attributes:
         checkpoint: The run's checkpoint.
         history: The input rows of all batches; only their event times move the watermark.
-        numbers: The id of each batch; None: rows of the first batch whose log exists, or of earlier batches.
+        numbers: The id of each batch; None: the rows are from the first batch with a log, or from earlier batches.
         watermarks_ms: The watermark of each batch.
         written: The rows that the run wrote.
         unreadable: The number of records with a payload that can't be parsed.
@@ -78,7 +78,7 @@ def read_run(
                 "batches to judge",
                 job=judge.name,
             )
-        # A query keeps its first watermark policy, even if the session's setting changes.
+        # The checkpoint keeps a query's first watermark policy, even if the session's setting changes later.
         kept = {name: value for name, value in found.settings.items() if name == WATERMARK_POLICY}
         options = replace(options, run=replace(run, settings={**run.settings, **kept}))
         folders = sources_by_input(found, declared.plan, sources)

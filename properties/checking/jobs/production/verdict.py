@@ -79,7 +79,7 @@ def violated(judging: Judging, found: Sequence[Difference], written: Sequence[Ro
         return comparable([wrong_row(one).get(name) for name in columns])
 
     alike = [one for one in found if key_of(one) == key_of(first)] if columns else []
-    # If rows aren't compared by batch, the batch of an expected row is only an estimate.
+    # Without a comparison by batch, the batch of an expected row is only an estimate, so rows of any batch may match.
     alike = [one for one in alike if one.when == first.when or not judging.by_batch] or [first]
     missing, surplus = _pair(alike)
     where = "at the end" if first.when is None else f"in batch {first.when:,}"
@@ -114,7 +114,7 @@ def violated(judging: Judging, found: Sequence[Difference], written: Sequence[Ro
 def _alike(
     judging: Judging, row: Row, batch: int | None, found: Sequence[Difference], written: Sequence[Row]
 ) -> tuple[list[Row], int]:
-    """Return the written and the expected rows that equal a wrong row, and how many of them are wrong.
+    """Return the written and the expected rows that are equal to a wrong row, and the number of wrong rows among them.
 
     If rows are compared by batch, only rows of the same batch count.
     """
