@@ -1,6 +1,7 @@
 """Mutation testing: the laws check every mutant of an operator; a surviving mutant shows a gap in the check.
 
-It uses the loop of the check: the mutants of a profile share a query, each with copies of the same histories.
+Mutation testing uses the loop of the check: the mutants of a profile share a query, in which each mutant processes its
+own copy of the same histories.
 """
 
 from __future__ import annotations
@@ -40,9 +41,10 @@ class Kill:
     Attributes:
         mutant: The mutant.
         results: The results of the laws, by the law's name.
-        shrunk: The smallest history that the law found, if the law can recheck several mutants' histories in one query.
+        shrunk: The smallest history found that breaks the law, if the law can recheck several mutants' histories in one
+            query.
         drawn: The number of drawn histories of the mutant, without their variants.
-        shown: By law, the drawn histories on which the mutant breaks the law, also by a variant of the history.
+        shown: By law, the drawn histories that broke the law, themselves or by a variant of the history.
     """
 
     mutant: Mutant
@@ -68,7 +70,7 @@ class Kill:
 
     @property
     def law(self) -> str | None:
-        """The law that the most histories broke; if possible, a law whose histories can be shrunk."""
+        """The law that the most histories broke; laws whose histories can be shrunk are preferred."""
         laws = self.laws
         ranked = sorted(laws, key=lambda law: (not self.results[law].law.is_plain, -laws[law]))
         return ranked[0] if ranked else None
@@ -128,7 +130,7 @@ def check_mutants(
         seed: The seed of the histories.
         progress: The callback that receives the name of each step before the step starts.
         rounds: The maximum number of shrinking rounds, each with one query; 0: no shrinking.
-        kills: The results by mutant; the run fills them, so an interrupted run can report its results so far.
+        kills: The results by mutant, which the run fills, so that an interrupted run can report its results so far.
         all_laws: Whether to include laws that a check judges only on the reference.
 
     Raises:
@@ -159,7 +161,7 @@ def _together(
     progress: OnStep,
     all_laws: bool,
 ) -> None:
-    """Check mutants in shared pools: each mutant with its own profile and with all drawn options."""
+    """Check mutants in pools of shared queries: each mutant runs with its own profile, and with all drawn options."""
     of: dict[int, list[Kill]] = {}
     for samples in pools_on_spark([registration], count, seed, all_laws=all_laws):
         members = []
@@ -210,7 +212,7 @@ def _of_profile(
 
 
 def _shrink(kills: Sequence[Kill], rounds: int, progress: OnStep) -> None:
-    """Shrink the histories that killed mutants of a profile together: one query runs the candidates of all mutants."""
+    """Shrink the histories that killed a profile's mutants; one query runs the candidates of all these mutants."""
     plain = {kill.law for kill in kills if kill.law is not None and kill.results[kill.law].law.is_plain}
     for name in sorted(plain):
         killed = [kill for kill in kills if kill.law == name]

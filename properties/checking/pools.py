@@ -62,8 +62,9 @@ def plan_pools(
 ) -> list[list[Planned]]:
     """Plan the samples whose histories share queries, one pool after the other; the same seed plans the same samples.
 
-    Operators' options and clock schedules are drawn at once, and a pool's histories just before the pool runs. Each
-    definition is in several pools of random histories, which have different clock schedules.
+    The plan draws all options and clock schedules at once; a pool's histories are drawn just before the pool runs. Each
+    definition (an operator with some options) has random histories in several pools, each with a different clock
+    schedule.
 
     Args:
         registrations: The operators.
@@ -85,10 +86,10 @@ def plan_pools(
             (by_clock if one.by_clock(one.declare(options)) else others).append(
                 PooledDefinition(one, options, share, options == alone)
             )
-        # The check of the reference runs these definitions too, and Spark must emit the same output.
+        # The check of the reference also uses these definitions, so Spark is compared with the reference on them.
         timely += [PooledDefinition(one, options, share, False) for options in in_time(one)]
     pools = []
-    # Histories that need no clock share a pool with a clock if possible, which saves queries.
+    # To save queries, histories that need no clock join a pool with a clock if possible.
     along = [one for one in others if by_clock and not one.registration.is_staged]
     standing = [one for one in others if not by_clock or one.registration.is_staged]
     batches = 1 + random.Random(seed_for(seed, "batches")).randint(LEAST, MOST)
@@ -119,7 +120,7 @@ def draw_ways(number: int, batches: int, seed: int) -> dict[str, Sequence[RunOpt
     """Draw second runs of a pool's histories, for one law after another; the same seed draws the same runs.
 
     Args:
-        number: The number of the pool.
+        number: The index of the pool.
         batches: The number of batches of the pool, at least four; the last batch contains no records.
         seed: The seed of the draws.
     """
@@ -135,7 +136,7 @@ class PooledDefinition(NamedTuple):
         registration: The operator.
         options: The operator's options.
         histories: The number of the definition's histories in all pools.
-        is_first: Whether some of the histories run alone, as for one profile of each operator.
+        is_first: Whether some of the definition's histories also run alone; true for one profile of each operator.
     """
 
     registration: Registration
@@ -145,8 +146,8 @@ class PooledDefinition(NamedTuple):
 
 
 def asked_alone(registrations: Sequence[Registration], seed: int) -> list[str]:
-    """Draw the few operators on which the law *packing* is checked, because each costs queries; same seed, same
-    operators.
+    """Draw the one or two operators on which the check judges the law *packing*, because each operator costs further
+    queries.
 
     Args:
         registrations: The operators of a check whose histories share queries.
@@ -165,13 +166,13 @@ def definitions_drawn(registration: Registration, seed: int) -> list[Options]:
 
 
 def in_time(registration: Registration) -> list[Options]:
-    """Return definitions that depend on the clock, with options that exclude late data."""
+    """Return the options of an operator's profiles without late data, if the output depends on the clock."""
     options = [without_late_data(registration, profile) for profile in registration.without_late_data]
     return [one for one in options if registration.by_clock(registration.declare(one))]
 
 
 def histories_in_pools(registration: Registration, definitions: Sequence[Options], histories: int) -> int:
-    """Count the histories of an operator in the pools of `pools_on_spark` with these definitions, over all clocks."""
+    """Count the histories of an operator in all pools of `pools_on_spark`, given the options of its definitions."""
     by_clock = [registration.by_clock(registration.declare(one)) for one in definitions]
     ride_along = any(by_clock) and not registration.is_staged
     pools = [SCHEDULES if one or ride_along else 1 for one in by_clock] + [SCHEDULES] * len(in_time(registration))
@@ -196,7 +197,7 @@ def _planned(
     one, options, histories, is_first = definition
     own = seed_for(seed, f"{number} {one.name} {sorted(options.items())} in a pool")
     declared = one.declare(options)
-    # One pool with deleted tables is enough, because reading the state takes time.
+    # Histories that empty their tables are in one pool only, because reading the state takes time.
     empties = not number and not one.bounds_state(declared) and bool(one.tables_stored(declared))
     sample = Sample(
         one,
@@ -254,8 +255,8 @@ def _drawn(
 ) -> list[History]:
     """Draw histories whose last batch contains no records.
 
-    Some histories contain records without a key. With `empties`, some histories end with the deletion of every row of
-    their tables.
+    Some histories contain records without a key. With `empties`, some histories end by deleting all rows of their
+    tables.
     """
     *before, after = schedule
     nulls = count // 8 or int(seed % 8 == 0)

@@ -30,13 +30,13 @@ def replay(
 ) -> Iterator[Replayed]:
     """Replay saved counterexamples, one law after the other, in shared queries where possible.
 
-    On Spark, the changelog law judges a counterexample whose own law can't be rechecked; otherwise `progress` receives
-    the reason.
+    On Spark, the changelog law judges a counterexample whose own law can't be rechecked. If no law can judge it,
+    `progress` receives the reason.
 
     Args:
         saved: The saved counterexamples of a store.
         laws: The laws of the check, by their names.
-        subject: What the check runs: `spark` or `reference`.
+        subject: The implementation that the check runs: `spark` or `reference`.
         progress: The callback that receives the name of each step before the step starts.
         witness: Runs on Spark.
 
@@ -71,7 +71,7 @@ def _law_of(saved: Counterexample[History], laws: Mapping[str, Law], subject: Su
     has_schedule = saved.history.has_schedule
     asked = saved.law in laws and (saved.law == "schedules") == has_schedule
     if saved.law in laws and laws[saved.law].needs_original and saved.original is None:
-        asked = False  # saved by an earlier version, without the original of the variant
+        asked = False  # an earlier version of streamproof didn't save the original
     if asked or subject != "spark":
         return saved.law
     return "schedules" if has_schedule else "changelog"
@@ -81,7 +81,7 @@ def _asked(law: Law, of_law: Sequence[Counterexample[History]], witness: QueryWi
     if law.needs_original:
         comparisons = [law.recheck([one.case], witness)[0] for one in of_law]
     else:
-        # Different names, because these histories share a query.
+        # Give the histories different names, because they share a query.
         cases = [Case(replace(one.history, name=f"saved {number}"), way=one.way) for number, one in enumerate(of_law)]
         comparisons = law.recheck(cases, witness)
     for one, comparison in zip(of_law, comparisons, strict=True):

@@ -30,7 +30,7 @@ class Report:
         subject: What the check ran: `on Spark`, a mutant on Spark, or `the reference`.
         only: The names of the only laws that are checked; empty: all laws.
         all_laws: Whether laws that are usually checked only on the reference are also checked on Spark.
-        beside_reference: Whether the reference is checked too.
+        beside_reference: Whether the check also checks the reference.
         is_whole: Whether every sample of the first round has been judged.
         rounds: The number of started rounds; the seed of the last round is `seed` plus this number minus 1.
     """

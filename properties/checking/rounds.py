@@ -18,15 +18,17 @@ records.
 
 
 class TimeIsUp(Exception):
-    """Ends a further round before its next step, because the time is up."""
+    """Raised to end a further round before its next step, because the time is up."""
 
 
 @dataclass
 class Work:
-    """The progress of a round by operator, in steps; a step is a run of a sample, or a share of a pool's run.
+    """The progress of a round for each operator, in steps: a step is the run of a sample, or a sample's share of a
+    pool's run.
 
     Attributes:
-        shown: Receives an operator, its finished steps and all its steps, after each change.
+        shown: The callback that receives an operator, the number of its finished steps and of all its steps, after each
+            change.
         steps: The number of planned steps by operator.
         done: The number of finished steps by operator.
     """
@@ -53,8 +55,9 @@ class Round:
 
     Attributes:
         number: The number of the round, from 0.
-        is_over: Whether the time is up: a further round then ends; the first round always finishes.
-        work: Counts the finished steps.
+        is_over: The function that returns whether the time is up; a further round then ends, but the first round always
+            finishes.
+        work: The counter of finished steps.
         found: The callback that receives a report after each new counterexample, and again after its recheck and
             shrinking.
     """
@@ -90,7 +93,7 @@ class Budget:
 
     Attributes:
         minutes: The time limit (min); None: a single round of any duration.
-        clock: Returns the time (s).
+        clock: The function that returns the current time (s).
     """
 
     minutes: float | None = None

@@ -62,7 +62,7 @@ def cohort_run(sample: Sample, laws: Sequence[Law], seed: int, witnesses: Sequen
 
 
 def variants_of(sample: Sample, laws: Sequence[Law], seed: int, share: int) -> list[Variant]:
-    """Return variants of one in `share` histories of a profile, and of all histories in other samples."""
+    """Return variants of one in `share` histories of a random sample, and of all histories of other samples."""
     asked = [law for law in laws if isinstance(law, VariantLaw) and law.is_asked_of(sample)]
     varied = range(len(sample.histories))
     if sample.kind is Kind.RANDOM:

@@ -55,9 +55,10 @@ def plan_on_spark(registration: Registration, histories: int, seed: int, all_law
 
     Args:
         registration: The operator.
-        histories: The number of histories over all profiles; samples of other kinds have fewer histories.
+        histories: The number of random histories over all profiles; samples for special laws have fewer histories.
         seed: The seed of the draws.
-        all_laws: Whether Spark's own operator runs every profile; otherwise it runs only one, depending on the seed.
+        all_laws: Whether Spark's own operator runs with every profile; otherwise it runs with one profile, which the
+            seed chooses.
     """
     profiles = registration.profiles
     small = max(1, round(histories / 20))
@@ -94,8 +95,8 @@ def plan_of_their_own(registration: Registration, histories: int, seed: int, all
 def random_sample(registration: Registration, profile: str, count: int, seed: int) -> Sample:
     """Draw histories of a profile, with a clock under which they can meet all coverage goals of the profile.
 
-    If the operator doesn't depend on the clock, the clock is constant, so that variants can share the sample's query.
-    If the definition bounds the state, each history ends with a batch long after its records.
+    If the operator's output doesn't depend on the clock, the clock is constant, so that variants can share the sample's
+    query. If the definition bounds the state, each history ends with a batch long after its records.
 
     Args:
         registration: The operator.
@@ -212,7 +213,7 @@ def columns_sample(registration: Registration, asked: InLayout, count: int, seed
 def plan_of_reference(registration: Registration, histories: int, seed: int, records: int = RECORDS) -> list[Draw]:
     """Plan the samples of an operator for the check of the reference; arguments as in `plan_on_spark`.
 
-    Each profile has a sample; 1 in `SHARE_OF_DEFINITIONS` histories has drawn options. A further 1 in `SHARE_IN_TIME`
+    Each profile has a sample; 1 in `SHARE_OF_DEFINITIONS` histories has random options. A further 1 in `SHARE_IN_TIME`
     histories contains no late data.
     """
     of_definitions = round(histories / SHARE_OF_DEFINITIONS)
@@ -238,8 +239,8 @@ def reference_sample(
 def definitions_sample(registration: Registration, count: int, seed: int, records: int = RECORDS) -> Sample:
     """Draw histories with drawn options, values and keys; arguments as in `random_sample`.
 
-    Each definition has at least one history. Some histories use stream time, some a clock that heartbeats move, and
-    some a clock that records move; half of the histories may contain null keys.
+    Each definition has at least one history. Some histories use stream time, some a clock moved by heartbeats, and some
+    a clock moved by records; half of the histories may contain null keys.
     """
     name, drawn = registration.name, list[History]()
     definitions = draw_definitions(registration, 1, seed_for(seed, f"{name} options"))
@@ -267,17 +268,18 @@ def in_time_sample(registration: Registration, profile: str, count: int, seed: i
 
 
 def without_late_data(registration: Registration, profile: str) -> Options:
-    """Return the options of a profile, changed so that no data is late."""
+    """Return a profile's options with the changes that prevent late data."""
     return {**registration.profiles[profile], **registration.without_late_data[profile]}
 
 
 def drawn_under(
     registration: Registration, options: Options, quarter: int, seed: int, records: int = RECORDS
 ) -> Iterator[History]:
-    """Draw histories, a quarter each: with the batch clock or stream time, with or without null keys.
+    """Draw four equal groups of histories: with the batch clock or stream time, and with or without null keys.
 
-    Histories with the batch clock share a schedule that shows off-by-one numbers of options; in every second history,
-    records move the clock instead. The timestamps of records without a key may be far ahead of this clock.
+    Histories with the batch clock share a schedule under which off-by-one numbers of options change the output; in
+    every second history, records move the clock instead. The timestamps of records without a key may be far ahead of
+    this clock.
     """
     name = registration.name
     schedule = clock_schedule(draw_covering(name, options, quarter, seed).histories[0])
@@ -305,7 +307,7 @@ def some_emptied(histories: Sequence[History], seed: int) -> list[History]:
 
 
 def horizon_of(registration: Registration, options: Options) -> int:
-    """Return how far (ms) behind the clock a definition keeps no window open and no state."""
+    """Return the distance behind the clock (ms) beyond which a definition has no open window and no state."""
     definition = registration.declare(options)
     return registration.domain.lateness_horizon(definition) + int(getattr(definition, "retention_ms", 0))
 

@@ -1,6 +1,6 @@
 """Shrink an operator's history: the measure of size, and smaller candidates, which keep the history's heartbeats.
 
-If heartbeats determine a clock schedule, candidates of several histories with this schedule share a query.
+If histories have the same heartbeats, and so the same clock schedule, their candidates share a query.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def size(history: History) -> tuple[int, int, int, int, int, int, str]:
 def without_clock_advances(history: History) -> History:
     """Return the history as a person would write it: without clock advances, and without cuts at the start and the end.
 
-    Then only records move the clock, and the behaviour may differ, so this history counts only if it fails too.
+    Without clock advances, only records move the clock, and the output may change, so the caller must check that the
+    history still fails.
     """
     batches = record_batches(history)
     while batches and not batches[-1]:
@@ -89,7 +90,9 @@ def _candidates(history: History, thorough: bool) -> Iterator[History]:
 
 
 def _in_two_steps(history: History, thorough: bool) -> Iterator[History]:
-    """Yield the history after one simplification, and unless thorough, after two, which saves a third of the rounds."""
+    """Yield the results of one simplification step and, unless `thorough`, of two steps, which saves a third of the
+    rounds.
+    """
     once = [*_candidates(history, thorough)]
     yield from once
     if not thorough:
@@ -114,7 +117,9 @@ def shrink(
 
 
 def _sooner(records: Sequence[InBatch], schedule: Sequence[int]) -> Iterator[list[InBatch]]:
-    """Yield the records in earlier batches, all with earlier timestamps, so that no record is ahead of the clock."""
+    """Yield the records moved to earlier batches, with timestamps that are all earlier, so that no record is ahead of
+    the clock.
+    """
     numbers, times = [number for number, _ in records], [record.timestamp for _, record in records]
     first, least = min(numbers, default=0), min(times, default=0)
     together = [[0] * len(records)] if any(numbers) else []
@@ -167,7 +172,7 @@ class _Contents:
 
     def _valued(self, record: Record, value: Value) -> Record:
         """Return the record with another value that contains the same keys; return the record itself if the operator
-        refuses.
+        refuses the value.
         """
         keys = iter(self._named(record.value))
         other = record._replace(value=self.renamed(self.definition, value, lambda _: next(keys)))

@@ -153,7 +153,7 @@ def _unmet_tables(witness: RowsWitness, histories: Sequence[JobHistory]) -> list
 
 
 def not_checked(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> list[str]:
-    """List what the check didn't cover, each with a way to check it.
+    """List the behaviours that the check didn't cover, each with a way to check the behaviour.
 
     Args:
         judge: The judge that compared the job with the oracle.
@@ -192,7 +192,9 @@ def not_checked(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> 
 
 
 def limits(judge: Judge) -> list[str]:
-    """List the limits of a verdict, one sentence each: Spark's divergences, columns, sinks, triggers and settings."""
+    """List the limits of a verdict, one sentence for each limit: Spark's divergences, columns, sinks, triggers and
+    settings.
+    """
     job, met = judge.witness.runner.job, judge.met
     columns = {
         ": without= leaves them out": sorted(judge.without),

@@ -39,7 +39,7 @@ class Draws:
     Attributes:
         delay_us: The delay of the query's watermark (µs).
         out_of_order_us: How far out of order rows may be without being late (µs).
-        closes: Whether the end of a history closes all windows and groups.
+        closes: Whether the last batch of each history closes all windows and groups.
     """
 
     def __init__(self, options: CheckOptions, oracle: Oracle, run: RunOptions, plan: Plan, takes_late: bool) -> None:
@@ -51,7 +51,9 @@ class Draws:
         self.closes = oracle.closes(run.mode)
 
     def draw(self, count: int) -> list[JobHistory]:
-        """Draw histories under the clock schedule, of several, that misses the fewest coverage goals of the oracle."""
+        """Draw histories under several clock schedules, and return the histories that miss the fewest coverage goals of
+        the oracle.
+        """
 
         def draw(attempt: int) -> tuple[list[JobHistory], list[str]]:
             drawn = self._drawn(count, self.options.seed + attempt * len(BASES))  # the same day
@@ -80,7 +82,7 @@ class Draws:
         return self.oracle.unmet(histories, [given.source for given in self.inputs], self.run)
 
     def unmet(self, histories: Sequence[JobHistory]) -> list[str]:
-        """Return the coverage goals that histories don't meet."""
+        """Return the coverage goals that none of the histories meets."""
         timeouts_us, sources = self.options.timeouts_us, [given.source for given in self.inputs]
         wanted = goals(self.inputs, self.distances_us, self.takes_late and self.delay_us > 0, timeouts_us)
         met = covered(histories, sources, self.distances_us, self.delay_us, timeouts_us)

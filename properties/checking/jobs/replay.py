@@ -62,7 +62,7 @@ def _judged(judging: Judging) -> JobReport:
 
 
 def _readings(reads: Mapping[str, Any], options: CheckOptions) -> dict[str, Reading]:
-    """Return how to read each input.
+    """Return the format and the reader's options for each input.
 
     Raises:
         BadInput: An input is unknown, or its format is invalid.

@@ -24,7 +24,7 @@ class JudgedMutant:
         fate: `killed`; `survived`: the mutant's rows differ from the job's rows, but the check accepts them; `no
             difference`: no history shows a difference; `doesn't run`: Spark or Python refuses the mutant, so any test
             would detect it.
-        why: The reason of the kill or the refusal, or advice on how to detect the mutant.
+        why: The reason why the check killed the mutant or Spark refused it, or advice on how to detect the mutant.
     """
 
     mutant: str
@@ -72,14 +72,15 @@ class JobReport(Shown):
 
     Attributes:
         job: The job's name; for `replay`, the run's name.
-        says: The verdict, in sentences.
+        says: The verdict, as sentences.
         laws: The laws that hold, each with its number of histories: for `check` the oracle; for `invariants` the
             changes to the run; for `upgrade` an upgrade after each batch.
-        comparing: Which part of the result was compared; None: each invariant compares another part.
+        comparing: The compared part of the result, such as the rows of each batch; None: each invariant compares a
+            different part.
         expecting: The number of histories with expected rows.
         alone: The reason why each history ran in its own query; empty if histories shared a query.
-        counted: Further counts, each as a sentence.
-        not_checked: What the check didn't cover, each with a way to check it.
+        counted: Further counts, such as how many histories ran alone, each as a sentence.
+        not_checked: The behaviours that the check didn't cover, each with a way to check the behaviour.
         equality: The rule by which two values count as equal.
         mutants: The mutants of the job, and their fates; None: the check had no mutants.
         limits: The columns that weren't compared, the sinks and triggers that weren't used, and the job's settings, one
@@ -120,7 +121,9 @@ class JobReport(Shown):
 
     @property
     def brief(self) -> str:
-        """The verdict with limits, counts and the first suggestions, in five lines if there are no limits."""
+        """The report as text: the verdict, its limits, counts and the first suggestions; five lines if the verdict has
+        no limits.
+        """
         if self.mutants is not None:
             return str(self)
         held = f" {', '.join(self.laws)} ({self.histories} histories)." if self.comparing is None else ""
@@ -142,7 +145,7 @@ class JobReport(Shown):
 
     @property
     def checked(self) -> Checked:
-        """The report as plain data: a line for each law."""
+        """The report as plain data, with a `LawCount` for each law."""
         says = "" if self.comparing is None else self._compared
         laws = [LawCount(law, says, self.between, "conforms", count) for law, count in self.laws.items()]
         expecting = [f"{self.expecting:,} of the histories have expected rows."] if self.expecting else []

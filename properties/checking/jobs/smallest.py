@@ -40,16 +40,17 @@ def deadline_of_shrinking(started: float, seconds: float) -> Deadline:
 def shrunk(
     judge: Judge, draws: Draws, history: JobHistory, variation: Variation, *, output: QueryOutput, deadline: Deadline
 ) -> tuple[JobHistory, Variation]:
-    """Return the smallest differing history found in time, and the part of the variation that shows the difference.
+    """Return the smallest differing history found before the deadline, and the part of the variation that shows the
+    difference.
 
     The history contains late rows only if the check draws late rows.
 
     Args:
         judge: The judge that compares the job with the oracle.
-        draws: The drawing of histories.
+        draws: The object that draws histories.
         history: The history.
         variation: The query's run options.
-        output: The output of that query.
+        output: The output of the query that ran the history.
         deadline: The deadline of shrinking.
     """
     rows = len(history.arrivals)
@@ -74,8 +75,8 @@ def narrowed(
 ) -> Variation:
     """Return the smallest part of a variation with which the job still differs on a history.
 
-    The first parts are always tried: they name steps at which the shared query died, and a query alone may die at other
-    steps.
+    The search always tries the first parts: they name the points at which the shared query died, and a separate query
+    may die at other points.
     """
     smallest, output_of_part = variation, output
     while smallest.parts is not None and (smallest is variation or not deadline.is_over()):
@@ -94,15 +95,14 @@ def plainest(
 ) -> tuple[JobHistory, Judgement]:
     """Return the most readable form of the history on which the job still differs, and the comparison.
 
-    This form has no clock rows, as if a person wrote it; or it has no empty batches after the differing batch.
+    The most readable form has no clock rows, as if a person had written it; if the job then agrees, the form only lacks
+    the empty batches after the differing batch.
     """
     compared = judge.compare_alone(history, variation)
     first = None if compared.difference is None else compared.difference.when
     shorter = _without_empty_end(history) if first is None else history.first(first + 1)
     plainer = [shorter] * (len(shorter.batches) < len(history.batches))
-    if not (
-        draws.closes or variation.run.processing_time
-    ):  # only the clock closes the windows or runs the batches of this history
+    if not (draws.closes or variation.run.processing_time):  # else clock rows must close windows or time batches
         sooner = variation.run.trigger == "available_now"
         plainer[:0] = standing_alone(history, draws.inputs, first, sooner=sooner)[:MAX_WITHOUT_CLOCK]
     for plain in plainer:

@@ -66,10 +66,10 @@ def check_upgrade(
 
     Args:
         options: The options of the new version's check.
-        earlier: The earlier version; None for its output mode or its settings means those of the new version.
+        earlier: The earlier version; If its output mode or its settings are None, those of the new version apply.
         expect: The expected output of the new version after the upgrade, as for `Job.upgrade`.
         asked: The options of the drawn histories.
-        from_pyspark: The PySpark of the earlier version; None: this process's.
+        from_pyspark: The version of PySpark on which the earlier version runs; None: this process's.
         repartition: The new number of partitions of the state; None: unchanged.
     """
     __tracebackhide__ = True
@@ -93,7 +93,7 @@ def _earlier(
     settings: Mapping[str, str | int] | None,
     on: OtherPySpark | None,
 ) -> Earlier:
-    """Return the earlier version on its PySpark; the declaration of the earlier version is checked on its own.
+    """Return the earlier version with its version of PySpark; refuse an earlier version that isn't a valid job.
 
     Raises:
         BadInput: The earlier version breaks a rule for jobs, or only one of the versions is a sink.
@@ -118,8 +118,8 @@ class Upgrades:
         self.options = replace(options, runner=replace(options.runner, earlier=earlier))
         self.earlier, run, job = earlier, options.run, options.runner.job
         cuts = UPGRADE.draw(run, options.seed, options.batches - 1)
-        # The run from the start stops at the batch of the upgrade, so that a restart alone makes no difference.
-        # With the default trigger, other stops make no difference, so one run with all stops serves all upgrades.
+        # The run from the start also restarts at the batch of the upgrade, so that a restart alone makes no difference.
+        # With the default trigger, more restarts change nothing, so one run with all restarts serves all upgrades.
         stopped = replace(run, stop_after=tuple(range(max(cuts) + 1))) if run.trigger == "default" else None
         self.oracle: Oracle = JobOracle(
             job,
@@ -137,7 +137,7 @@ class Upgrades:
         self.checks = [self.check_of(cut) for cut in cuts]
 
     def check_of(self, cut: int) -> UpgradeCheck:
-        """Return the check of the upgrade after a batch."""
+        """Return the check of an upgrade after the given batch."""
         variation = UPGRADE.variation(self.options.run, cut)
         if self.oracle.name != FROM_START:
             variation = replace(variation, when="", otherwise="")
@@ -196,14 +196,14 @@ class UpgradeCheck(JobCheck):
         options: As for `JobCheck`.
         oracle: As for `JobCheck`.
         variation: The upgrade.
-        old_sources: The columns of the earlier version's streaming sources, in order.
+        old_sources: The columns of each streaming source of the earlier version, in order.
     """
 
     def __init__(
         self, options: CheckOptions, oracle: Oracle, variation: Variation, old_sources: Sequence[Sequence[str]]
     ) -> None:
         super().__init__(options, oracle, variation)
-        # The check's clock is one more source at each watermark, and Spark numbers a checkpoint's sources.
+        # The check's clock adds a source at each watermark, and a checkpoint identifies sources by their numbers.
         sources = self.judge.declared.plan.sources
         self.without_clock = self.judge.is_sink or [*sources] != [*old_sources]
         if self.without_clock:
@@ -227,8 +227,8 @@ class UpgradeCheck(JobCheck):
     def failure(
         self, failed: QueryFailed, failing: JobHistory | None, variation: Variation, stopped: str = ""
     ) -> Exception:
-        """Return the verdict on a job that can't continue from the checkpoint; or the error of its run from the
-        start.
+        """Return `UpgradeRefused` if the job can't continue from the checkpoint; if the job also fails in a run from
+        the start, return the error of that run.
         """
         if not isinstance(failed, NotContinued):
             return super().failure(failed, failing, variation, stopped)

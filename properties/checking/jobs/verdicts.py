@@ -1,4 +1,4 @@
-"""How a job's check ends without conforming: violated, inconclusive, or without a verdict."""
+"""The failures of a job's check, which has found a violation, is inconclusive, or ended without a verdict."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..checked import Checked, LawCount
 
 
 class CheckFailed(Raised, AssertionError):
-    """Raised by a job's check that doesn't end with *conforms*.
+    """Raised by a job's check whose verdict isn't *conforms*.
 
     Attributes:
         notes: The invariants that held before the failure, and the notes on the job's plan, if known.

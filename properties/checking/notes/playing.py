@@ -34,7 +34,8 @@ class PlayedPlan:
     Attributes:
         plan: The plan.
         types: The types of the input columns.
-        policy: Whether the watermark of several inputs is the smallest or the largest of the inputs' watermarks.
+        policy: The policy for several inputs: the query's watermark is the smallest or the largest of the inputs'
+            watermarks.
     """
 
     plan: Node
@@ -43,9 +44,7 @@ class PlayedPlan:
 
     @cached_property
     def sources(self) -> Mapping[str, Sequence[str]]:
-        """The columns of each input, by the input's name; an input that the plan reads twice has the columns of both
-        reads.
-        """
+        """The columns of each input, by the input's name; an input that is read twice has the columns of both reads."""
         nodes = [node for node in self.plan.walk() if isinstance(node, Scan)]
         names = dict.fromkeys(node.name for node in nodes)
         return {
@@ -75,7 +74,7 @@ class PlayedPlan:
 
     @cached_property
     def distances_us(self) -> frozenset[int]:
-        """The sums of some of the plan's delays, windows, gaps and time bounds (µs)."""
+        """Sums of the plan's delays, windows, gaps and time bounds, each used at most once (µs)."""
         sums = {0}
         for duration_us in dict.fromkeys(one for node in self.plan.walk() for one in _durations_us(node)):
             if len(sums) < MAX_SUMS:
@@ -88,7 +87,7 @@ class PlayedPlan:
         Args:
             source: The input.
             time_us: The event time in all time columns (µs).
-            other: Whether other columns have a value that differs from other rows.
+            other: Whether the row's other columns get a value that differs from the values of other rows.
         """
         timed = self.times[source]
         return {name: time_us if name in timed else self.value(name, other) for name in self.sources[source]}
@@ -101,7 +100,9 @@ class PlayedPlan:
         return _OF_TYPE.get(kind, (1, 2))[other]
 
     def all_at(self, time_us: int, *sources: str) -> Batch:
-        """Return a batch of one row on each given input, or on all inputs, with values that differ from other rows."""
+        """Return a batch with one row on each given input, by default on all inputs; the values differ from those of
+        other rows.
+        """
         return {name: [self.row(name, time_us, other=True)] for name in sources or self.sources}
 
     def play(self, history: Batches) -> list[ExecutedBatch]:
@@ -130,7 +131,7 @@ class PlayedPlan:
 
 
 def plain(column: str) -> str:
-    """Return a column's name without Spark's number."""
+    """Return a column's name without the number that Spark adds."""
     return column.rpartition("#")[0]
 
 
@@ -184,14 +185,14 @@ def _timed(node: Node) -> Iterator[tuple[Node, str]]:
 def first_that(
     holds: Callable[[int], bool], low_us: int, high_us: int, near: Iterable[int], step_us: int = 1_000
 ) -> int:
-    """Return the smallest time from which on a property holds; it must hold for the last time.
+    """Return the smallest time from which on a property holds; the property must hold at the end of the search.
 
     Args:
         holds: The property.
         low_us: The start of the search (µs).
         high_us: The end of the search (µs).
         near: Times near which the result probably changes.
-        step_us: The distance between two tried times (µs).
+        step_us: The precision of the search (µs).
     """
     points = sorted({time + more for time in near for more in (-step_us, 0, step_us) if low_us < time + more < high_us})
     while points:

@@ -51,7 +51,7 @@ def notes_of(skeleton: Skeleton, inputs: Mapping[str, str] | None = None) -> lis
     """
     linter = _Linter(skeleton, inputs or {})
     found = [*linter.filtered(), *linter.lookups(), *linter.by_order(), *linter.untimed()]
-    parts = [pruned(part) for part in skeleton.parts]  # a stage of the plan as Spark runs it
+    parts = [pruned(part) for part in skeleton.parts]  # each stage as Spark runs it, without unused columns
     for part in parts:
         for node in part.walk():
             if node.is_stateful and (stage := linter.stage(node)).is_known:
@@ -75,12 +75,12 @@ class _Linter:
         return PlayedPlan(plan, self.skeleton.types, self.skeleton.policy)
 
     def of(self, stage: PlayedPlan, source: str) -> str:
-        """Return the words for a row of an input."""
+        """Return the phrase for a row of an input in messages."""
         times = sorted(map(plain, stage.times[source]))
         return f"row of {self.inputs.get(source) or ' and '.join(times) or 'the input'}"
 
     def forgets(self, stage: PlayedPlan) -> Iterator[Note]:
-        """Report a stage that keeps a row in its state after the watermark has moved a year beyond it."""
+        """Report a stage that keeps a row in its state after the watermark has moved a year beyond the row."""
         node = stage.plan
         if isinstance(node, Processing) or (isinstance(node, Aggregation) and not self.keys_of(node)):
             return
@@ -223,7 +223,7 @@ class _Linter:
             )
 
     def untimed(self) -> Iterator[Note]:
-        """A function with state gets no call for a key without rows."""
+        """Report a function with state, because Spark doesn't call the function for a key without rows."""
         if self.skeleton.untimed:
             yield Note(
                 UNTIMED,
@@ -283,20 +283,20 @@ class _Linter:
         yield from (Note(DROPS_LATE, says) for _, says in found.values())
 
     def dropped_late(self, stage: PlayedPlan, source: str) -> tuple[int, int] | None:
-        """Return the event time of a row that is dropped in the next batch, and the latest event time before it; None:
-        the plan drops no late row.
+        """Return the largest event time of the first batches, and the event time of a row that the next batch then
+        drops as late; None: the plan drops no late row.
         """
         others = [name for name in stage.sources if name != source]
 
         def is_dropped(after_us: int, late_us: int) -> bool:
             partners = {name: [stage.row(name, late_us + self.apart_us(stage, source))] for name in others}
-            # A join without time bounds runs no batch without data, so a row is late only one batch later.
+            # A join without time bounds runs no batch without data, so its watermark takes effect one batch later.
             before, flush = [partners, *[stage.all_at(after_us)] * 2], [stage.all_at(after_us + LONG_US)]
             late = {source: [stage.row(source, late_us)]}
             return stage.emitted([*before, late, *flush]) == stage.emitted([*before, {}, *flush])
 
         far_us = START_US + LONG_US
-        if is_dropped(START_US, START_US) or not is_dropped(far_us, START_US):  # every tried row is dropped, or none
+        if is_dropped(START_US, START_US) or not is_dropped(far_us, START_US):  # all tried rows are dropped, or none is
             return None
         near = self.after_start(stage)
         after_us = first_that(lambda time_us: is_dropped(time_us, START_US), START_US, far_us, near)
@@ -318,7 +318,7 @@ class _Linter:
         return apart_us if source in of_left else -apart_us
 
     def waits(self, stage: PlayedPlan) -> Iterator[Note]:
-        """Report rows that are emitted only after later rows have moved the watermark."""
+        """Report rows that a stage emits only after later rows have moved the watermark."""
         if not stage.is_known:
             return
         far_us = START_US + LONG_US

@@ -1,4 +1,6 @@
-"""The known causes of bad verdicts on sinks, each with the document or source file that states the cause."""
+"""The known causes of lost, doubled or torn rows in sinks, each with the document or source file that states
+the cause.
+"""
 
 from __future__ import annotations
 

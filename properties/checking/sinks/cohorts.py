@@ -1,4 +1,6 @@
-"""The histories in a query: the smallest histories, then random histories; each row has the number of its history."""
+"""The histories that share a query: the smallest histories, then random histories; each row contains its history's
+number.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ class SinkCohort:
     Attributes:
         histories: The histories.
         totals: Whether the sink writes a total for each key, instead of each row.
-        seconds: Whether the target also receives a second query's rows: the same rows, with other keys and numbers.
+        seconds: Whether a second query writes the same rows, with other keys and numbers, to the same target.
     """
 
     histories: Sequence[Payments]
@@ -71,7 +73,7 @@ class SinkCohort:
         Args:
             batch: The batch.
             second: Whether to return the rows of a second query: the same rows, with other keys and numbers.
-            filling: Whether to add rows that fill a disk.
+            filling: Whether to add enough rows to fill the simulated disk.
         """
         rows = [
             (number, key.upper() if second else key, 1, row + PER_BATCH * BATCHES * second)

@@ -1,4 +1,4 @@
-"""A sink of the table: the promise in its documentation, its writing function and its readers."""
+"""A sink in the table of sinks and faults: the promise in its documentation, its writing function and its readers."""
 
 from __future__ import annotations
 
@@ -34,16 +34,17 @@ class SinkContract:
         name: The sink's name on the command line.
         says: How the sink writes, in one sentence.
         promises: The documented delivery guarantee for each row when the query's process dies.
-        document: The document with the guarantee.
+        document: The document that states the guarantee.
         read: The readers; each returns the rows in a target.
-        write: The function for `foreachBatch`, which stops the query at a planned point; None: a sink of Spark's own.
+        write: The function for `foreachBatch`, which can stop the query at a planned point of a write; None: Spark's
+            own sink has no such function.
         own: The function that starts a query with a sink of Spark's own.
         file: The name of the target's file or folder.
         result: What the sink writes: the input's rows, or a total for each key.
         places: The points of a write at which a fault can stop the query.
         writer: The process that writes the rows: Spark's tasks, or this Python process.
-        library: The required Python package; empty: no package.
-        extra: The extra of streamproof that installs the required package.
+        library: The Python package that the sink requires; empty: none.
+        extra: The optional dependency group of streamproof that installs the required package.
         settings: Settings of the Spark session.
         memory: Whether the target is a table in Spark's memory.
     """
@@ -78,7 +79,9 @@ def table_of(rows: Any) -> pa.Table:
 
 
 def halves(rows: Any) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-    """Split the ordered rows of a micro-batch into halves; most histories of several rows have rows in both."""
+    """Split the ordered rows of a micro-batch into halves; most histories with several rows have rows in both
+    halves.
+    """
     found = sorted(tuple(row.values()) for row in table_of(rows).to_pylist())
     second = [row for row in found if _parity(row)]
     return [row for row in found if not _parity(row)], second

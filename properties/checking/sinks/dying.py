@@ -1,4 +1,4 @@
-"""A script of a process that will be killed: it starts the given queries and waits, or writes one batch.
+"""The script that runs in a process to be killed: it starts the given queries and waits, or writes one batch.
 
 The script's argument is a JSON file: the queries, each with its sink, folder, target and stopping point. For one batch,
 the JSON file contains the sink's name, the target, the batch and the file with the rows.
@@ -22,7 +22,7 @@ from .sinks import sink_named
 
 
 def start_all(told: Path) -> None:
-    """Start the queries, report the start, and wait; write the error of a query that ends into a file."""
+    """Start the queries, print that they started, and wait; if a query ends, write its error to a file."""
     from ...system.visible import first_line
     from ...witnesses.spark.failures import QueryFailed, reported_failures
     from ...witnesses.spark.session import spark_session
@@ -63,13 +63,13 @@ def start_all(told: Path) -> None:
 
 
 def write_once(name: str, target: str, batch: int, rows: str) -> None:
-    """Write one batch with the function for `foreachBatch`; another process traces the write."""
+    """Write one batch with the sink's function for `foreachBatch`, while another process traces this process."""
     import pyarrow.parquet as pq
 
     sink = sink_named(name)
     assert sink.write is not None
     if sink.library:
-        importlib.import_module(sink.library)  # imported before tracing begins, because a traced import takes seconds
+        importlib.import_module(sink.library)  # import first, because a traced import takes seconds
     tracing.begin()
     sink.write(pq.read_table(rows), batch, target, NOWHERE)
 

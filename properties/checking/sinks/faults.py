@@ -1,4 +1,6 @@
-"""The faults of the table of sinks: how each fault is simulated, and when its process is killed."""
+"""The faults in the table of sinks, each with the function that simulates it and the point at which a process is
+killed.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,16 @@ class Fault:
     Attributes:
         name: The fault's name on the command line.
         says: What happens in the fault, in one sentence.
-        play: The function that simulates the fault in this process's session; None: this fault isn't simulated.
-        place: The point of a write at which the query's process is really killed; None: no process is killed.
+        play: The function that simulates the fault in this process's session; None: the fault has no simulation.
+        place: The point of a write at which the table kills the query's process for real; None: the fault kills no
+            process.
         batch: The number of the batch in which the process is killed.
         is_of_process: Whether the documented guarantees cover the fault: a process dies and restarts from its own
             checkpoint.
-        unfit: Returns the reason why the fault can't happen to a sink; empty if it can.
-        traced: Whether the query's process is killed at its file operations.
-        waits: Whether the process isn't killed, but continues after its successor has started.
+        unfit: The function that returns the reason why the fault can't happen to a sink; it returns an empty text if
+            the fault can happen.
+        traced: Whether the process is killed at each of several operations on the target's files.
+        waits: Whether the old process isn't killed, but continues to write after its successor has started.
         in_invariants: Whether `invariants` simulates the fault on a user's sink.
     """
 
@@ -62,8 +66,8 @@ def death_at(place: DyingPlace, batch: int = AT) -> Callable[[FaultedQuery], See
 
 
 def _put_back(query: FaultedQuery, place: DyingPlace, batch: int) -> Seen:
-    """Restore a target and a checkpoint to an earlier point of a write, because a sink of Spark's own calls no
-    function.
+    """Simulate a death by restoring the target and the checkpoint to an earlier point of a write, because Spark's own
+    sink calls no function of streamproof.
     """
     query.run_until(batch)
     target = Path(query.target)
@@ -77,7 +81,7 @@ def _put_back(query: FaultedQuery, place: DyingPlace, batch: int) -> Seen:
 
 
 def in_commit(query: FaultedQuery) -> Seen:
-    """Remove a batch from the log of Spark's file sink: the batch's files exist, but no log names them."""
+    """Remove a batch from the log of Spark's file sink, so that the batch's files exist but no log names them."""
     if not query.sink.name.startswith("file-"):
         query.seen.unmet = "only the log of Spark's file sink can be restored to before a commit"
         return query.seen
@@ -90,7 +94,7 @@ def in_commit(query: FaultedQuery) -> Seen:
 
 
 def repeated(query: FaultedQuery) -> Seen:
-    """Remove the batch's entry from the commit log, and restart the query, twice."""
+    """Remove the batch's entry from the checkpoint's commit log and restart the query; do both twice."""
     for _ in range(2):
         query.run_until(AT + 1)
         undo_commit(query.checkpoint)
@@ -129,12 +133,12 @@ def _commits(sink: SinkContract) -> str:
 
 
 def _death(name: str, says: str, place: DyingPlace) -> Fault:
-    """Return a fault that kills a query's process at a point of a write; `invariants` simulates this fault too."""
+    """Return a fault that kills a query's process at a point of a write; `invariants` also simulates this fault."""
     return Fault(name, says, death_at(place), place, is_of_process=True, in_invariants=True, unfit=_lacks(place))
 
 
 def _of_any_sink(name: str, **more: Any) -> Fault:
-    """Return a fault that `invariants` plays too, on a user's sink."""
+    """Return a fault that `invariants` also simulates on a user's sink."""
     fault = FAULTS_OF_ANY_SINK[name]
     return Fault(name, fault.says, fault.play, **more)
 

@@ -1,4 +1,6 @@
-"""The verdict on a history, from the results of a sink's readers: rows are lost, doubled or torn."""
+"""The verdict on a history, from the rows that a sink's readers return: rows are lost, doubled or torn (partly
+visible).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ FoundRows: TypeAlias = Mapping[int, Counter[str]]
 
 
 def found_in(rows: Sequence[Row], totals: bool) -> FoundRows:
-    """Return what a reader finds of each history: the number of copies of each row, or each key's total."""
+    """Return the rows that a reader finds, by history: the number of copies of each row, or each key's total."""
     found: dict[int, Counter[str]] = {}
     for row in rows:
         of_history = found.setdefault(int(row["history"]), Counter())
@@ -50,7 +52,7 @@ class Verdicts:
 
 
 def judged(cohort: SinkCohort, seen: Seen) -> Verdicts:
-    """Judge each history of a cohort by what the readers found."""
+    """Judge each history of a cohort by the rows that the readers found."""
     of_each: dict[SinkVerdict, list[int]] = {}
     for number in range(len(cohort.histories)):
         for verdict in verdicts_on(cohort, number, seen):
@@ -76,7 +78,7 @@ def verdicts_on(cohort: SinkCohort, number: int, seen: Seen) -> list[SinkVerdict
 
 
 def _is_torn(cohort: SinkCohort, number: int, found: Counter[str]) -> bool:
-    """Return whether a reader saw some, but not all, of a batch's rows or of its keys' new totals."""
+    """Return whether a reader saw a part of a batch: some, but not all, of its rows or of its keys' new totals."""
     batches = range(len(cohort.histories[number].batches))
     ends = [cohort.expected(number, range(batch)) for batch in (*batches, len(batches))]
     return any(is_torn(ends[batch], ends[batch + 1], found) for batch in batches)

@@ -1,4 +1,4 @@
-"""Queries in a process that is really killed, and their continuation in this process's session."""
+"""Runs queries in a process that is really killed, and continues the queries in this process's Spark session."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Dying:
     """A query that will be killed.
 
     Attributes:
-        play: The same query, as it continues after its process was killed.
+        play: The same query in this process, which continues after the other process was killed.
         fault: The fault.
-        marker: The file that the query creates when it waits for its death.
+        marker: The file that the query creates when it has reached the point where it waits to be killed.
     """
 
     play: FaultedQuery
@@ -56,7 +56,7 @@ class Dying:
 
     @property
     def is_watched(self) -> bool:
-        """Whether this process stops the query as soon as a certain log file exists; see `is_watched`."""
+        """Whether this process stops the query as soon as the sink's log file of the batch exists."""
         return is_watched(self.play.sink, self.fault)
 
     @property
@@ -66,7 +66,7 @@ class Dying:
         return path.read_text() if path.exists() else None
 
     def told(self) -> dict[str, Any]:
-        """Return the query's data for the script of the process that will be killed."""
+        """Return the query's description for `dying.py`, the script that runs in the process to be killed."""
         return {
             "sink": self.play.sink.name,
             "folder": str(self.play.folder),
@@ -78,18 +78,21 @@ class Dying:
 
 
 def is_watched(sink: SinkContract, fault: Fault) -> bool:
-    """Return whether Spark's own sink must be stopped by watching its log files, because it calls no function."""
+    """Return whether to stop a query by watching its sink's log files, because Spark's own sink calls no function of
+    streamproof.
+    """
     return fault.place == AFTER and not fault.waits and sink.name.startswith("file-")
 
 
 def dying_of(play: FaultedQuery, fault: Fault) -> Dying:
-    """Return a query that a fault will kill, after its first batches are written."""
+    """Write the input of a query's first batches, and return the query, which a fault will kill."""
     play.make_available(fault.batch + 1)
     return Dying(play, fault, play.folder / f"waits: {play.sink.name}")
 
 
 def kill_together(queries: Sequence[Dying], folder: Path) -> float:
-    """Run queries in one process until they wait, kill the process, and record queries that didn't wait.
+    """Run queries in one process until each waits at its planned point, kill the process, and record queries that never
+    reached their point.
 
     Returns:
         The CPU time of the killed process and its JVM (s).
@@ -111,7 +114,8 @@ def seen_after_death(query: Dying) -> Seen:
 
 
 def zombies(queries: Sequence[Dying], folder: Path) -> float:
-    """Let old queries wait in another process while their successors write; then let the old queries write last.
+    """Let old queries wait in another process while their successors write here; then let the old queries continue to
+    write.
 
     Returns:
         The CPU time of that process and its JVM (s).
@@ -143,8 +147,8 @@ class _Started:
     """A process of queries, and its JVM.
 
     Attributes:
-        pids: Their numbers, the JVM's first.
-        cpu_seconds: Their CPU time until they were killed (s).
+        pids: The process ids, the JVM's first.
+        cpu_seconds: The CPU time of the process and its JVM until they were killed (s).
     """
 
     pids: list[int] = field(default_factory=list)
@@ -200,7 +204,9 @@ def _await_end(pid: int) -> None:
 
 
 def _await(queries: Sequence[Dying], pids: Sequence[int]) -> None:
-    """Wait until each query waits or has ended; stop the JVM when a watched query's log file exists."""
+    """Wait until each query has stopped at its planned point or has ended; stop the JVM when a watched query's log file
+    exists.
+    """
     end = time.monotonic() + WAIT_S
     while time.monotonic() < end:
         waiting = [query for query in queries if not query.marker.exists() and query.ended is None]
@@ -216,7 +222,8 @@ def _await(queries: Sequence[Dying], pids: Sequence[int]) -> None:
 
 
 def killed_in_commit(play: FaultedQuery) -> Iterator[tuple[str, FaultedQuery]]:
-    """Kill a process at operations on the target's files; yield each operation, and the query that continues.
+    """Kill a writing process at several operations on the target's files; for each kill, yield the operation and the
+    query to continue.
 
     Raises:
         StreamproofError: This system can't trace processes.

@@ -45,14 +45,14 @@ def transaction(database: Database) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with contextlib.suppress(Exception):  # the database may have rolled back by itself
+        with contextlib.suppress(Exception):  # the database may already have rolled back
             database.execute("ROLLBACK")
         raise
     database.execute("COMMIT")
 
 
 def insert(database: Database, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert rows, if any."""
+    """Insert rows; do nothing if there are no rows."""
     if rows:
         database.executemany(statement, rows)
 
@@ -83,7 +83,7 @@ def at_once(
 
 
 def by_row(rows: Any, batch: int, target: str, at: Places) -> None:
-    """Write each half of a micro-batch in its own transaction, as a driver with autocommit writes each row."""
+    """Write each half of a micro-batch in its own transaction, as a database driver with autocommit would."""
     first, second = halves(rows)
     with sqlite(target) as database:
         database.execute(ROWS)
@@ -128,7 +128,9 @@ def guard_before(rows: Any, batch: int, target: str, at: Places) -> None:
 
 
 def guard_within(rows: Any, batch: int, target: str, at: Places) -> None:
-    """Write a micro-batch and its number, a primary key, in one transaction, which can commit only once."""
+    """Write a micro-batch and its number in one transaction; the number is a primary key, so a repeated transaction
+    fails.
+    """
     parts = halves(rows)
     with sqlite(target) as database:
         if is_done(database, batch):

@@ -70,7 +70,7 @@ def for_each(writer: DataStreamWriter, target: str, at: Places) -> StreamingQuer
     """Start a query with a `foreach` writer, which appends each row to a file of its partition."""
     Path(target).mkdir(exist_ok=True)
 
-    class OfRows:  # nested, so that Spark pickles it by value
+    class OfRows:  # a nested class, which Spark pickles by value
         def open(self, partition_id: int, epoch_id: int) -> bool:
             self.partition, self.batch, self.count = partition_id, epoch_id, 0
             self.file = Path(target, f"{partition_id}.json").open("a", encoding="utf-8")  # noqa: SIM115
@@ -91,7 +91,7 @@ def for_each(writer: DataStreamWriter, target: str, at: Places) -> StreamingQuer
 
         def settle(self, place: DyingPlace) -> None:
             if self.partition and (place, self.batch) == (at.place, at.batch):
-                time.sleep(SETTLES_S * (not at.is_met))  # meanwhile the other partition's task ends
+                time.sleep(SETTLES_S * (not at.is_met))  # let the other partition's task end first
                 at.reach(place, self.batch)
 
     return writer.foreach(OfRows()).start()
@@ -113,12 +113,12 @@ def _table(target: str) -> str:
 
 
 def rows_of_parquet(target: str) -> list[Row]:
-    """Return the rows of Parquet files; of a file sink, return only rows in files that its log names."""
+    """Return the rows of Parquet files; if a file sink's log exists, read only the files that the log names."""
     return ParquetFiles().rows(target)
 
 
 def rows_of_json(target: str) -> list[Row]:
-    """Return the rows of JSON files; of a file sink, return only rows in files that its log names."""
+    """Return the rows of JSON files; if a file sink's log exists, read only the files that the log names."""
     return JsonFiles().rows(target)
 
 

@@ -25,8 +25,8 @@ def delta_append(rows: Any, batch: int, target: str, at: Places) -> None:
 
 
 def delta_transaction(rows: Any, batch: int, target: str, at: Places) -> None:
-    """Append a micro-batch to a Delta table in a numbered transaction, unless the table has a transaction of this
-    number.
+    """Append a micro-batch to a Delta table in a transaction with the batch's number, unless the table already has that
+    transaction.
     """
     from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
@@ -54,7 +54,9 @@ def iceberg_append(rows: Any, batch: int, target: str, at: Places) -> None:
 
 
 def iceberg_batch(rows: Any, batch: int, target: str, at: Places) -> None:
-    """Append a micro-batch to an Iceberg table, and name it in the snapshot, unless a snapshot already names it."""
+    """Append a micro-batch to an Iceberg table and write its number into the snapshot, unless a snapshot already
+    contains the number.
+    """
     table = table_of(rows)
     found = _iceberg(target, table.schema)
     if any(snapshot.summary and snapshot.summary[_BATCH] == str(batch) for snapshot in found.snapshots()):

@@ -29,15 +29,15 @@ _LOOKS_S = 0.02
 
 @dataclass(frozen=True)
 class Places:
-    """The point of a write at which a query stops once.
+    """A point of a write at which a query stops, at most once.
 
-    Spark's tasks share no memory, so a file records that the query has stopped.
+    A file records that the query has stopped, because Spark's tasks share no memory.
 
     Attributes:
         place: The place; None: the query doesn't stop.
         batch: The number of the micro-batch in which the query stops.
         marker: The file that the query creates when it stops.
-        waits: Whether all tasks wait until a file with the marker's name and `.go` exists; else a task fails.
+        waits: Whether all tasks wait until the file `{marker}.go` exists; if not, a task fails.
     """
 
     place: DyingPlace | None = None
@@ -46,10 +46,10 @@ class Places:
     waits: bool = False
 
     def reach(self, place: DyingPlace, batch: int) -> None:
-        """Stop if this is the point at which the query stops.
+        """Stop the query if the given point of a write is the planned point.
 
         Raises:
-            RuntimeError: The query dies at this point.
+            RuntimeError: The planned death of the query.
         """
         if (place, batch) == (self.place, self.batch) and (self.waits or not self.is_met):
             self.stop()
@@ -63,7 +63,7 @@ class Places:
         """Stop here.
 
         Raises:
-            RuntimeError: The query dies at this point.
+            RuntimeError: The planned death of the query.
         """
         marker = Path(self.marker)
         marker.touch()
@@ -73,7 +73,9 @@ class Places:
             time.sleep(_LOOKS_S)
 
     def frame(self, rows: DataFrame) -> DataFrame:
-        """Return the rows; Spark's tasks stop before the first row, or within the write of one partition."""
+        """Return the rows; Return the rows with a filter that stops Spark's tasks before the first row, or within the
+        write of one partition.
+        """
         if self.place not in (BEFORE, WITHIN):
             return rows
         from pyspark.sql import functions as F
@@ -88,7 +90,7 @@ class Places:
 
         return rows.where(
             F.udf(lambda number: passes(number), "boolean")("id")
-        )  # a lambda without annotations: Spark warns about type hints
+        )  # a lambda, because Spark warns about type hints
 
 
 NOWHERE = Places()

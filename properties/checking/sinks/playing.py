@@ -1,4 +1,4 @@
-"""Runs a sink's query over a cohort's batches, and stops and restarts the query and reads its target under a fault."""
+"""Runs a sink's query over a cohort's batches under a fault: stops and restarts the query, and reads its target."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class FaultedQuery(QueryUnderFault, PreparedQuery):
         sink: The sink.
         cohort: The histories.
         target: The target of the sink; by default a target in the folder.
-        second: Whether this is a second query, with rows of its own.
+        second: Whether this is a second query with different rows.
 
     Attributes:
         at: The point of a write at which the query stops.
         seen: The observations.
         files_per_batch: The number of files in a micro-batch.
-        filling: Whether the second batch contains rows that fill a disk.
+        filling: Whether the second batch contains enough rows to fill the simulated disk.
     """
 
     refused = ("", {})
@@ -78,7 +78,9 @@ class FaultedQuery(QueryUnderFault, PreparedQuery):
         return super().reader(name).option("maxFilesPerTrigger", self.files_per_batch)
 
     def place(self, batch_id: int) -> tuple[int, bool]:
-        """Return the number of a micro-batch's batch, which is equal, and that the batch belongs to it."""
+        """Return the number of the batch that a micro-batch contains, which is the micro-batch's own number, and True,
+        because it contains the batch's rows.
+        """
         return batch_id, True
 
     def make_available(self, count: int) -> None:
@@ -112,11 +114,11 @@ class FaultedQuery(QueryUnderFault, PreparedQuery):
                 self.spark.conf.unset(name)
 
     def written(self, rows: DataFrame, batch: int) -> None:
-        """Write a micro-batch by the sink's function for `foreachBatch`."""
+        """Write a micro-batch with the sink's function for `foreachBatch`."""
         self.write(rows, batch, self.at)
 
     def write(self, rows: Any, batch: int, at: Places) -> None:
-        """Write rows as a micro-batch, and stop before or after the write if this query stops there."""
+        """Write rows as a micro-batch; stop before or after the write if that is the planned point."""
         assert self.sink.write is not None
         if self.kept is not None:
             self.kept.mkdir(exist_ok=True)
@@ -126,7 +128,7 @@ class FaultedQuery(QueryUnderFault, PreparedQuery):
         at.reach(AFTER, batch)
 
     def stops(self, place: DyingPlace, batch: int, waits: bool = False) -> Places:
-        """Stop the query once at a point of a write, where it fails or waits."""
+        """Plan one stop of the query at a point of a write, where the query then fails or waits."""
         number = len([*self.folder.glob("stopped *")])
         self.at = Places(place, batch, str(self.folder / f"stopped {number} {self.sink.name}"), waits)
         return self.at
@@ -146,7 +148,7 @@ class FaultedQuery(QueryUnderFault, PreparedQuery):
         return ""
 
     def dies(self, batches: int) -> bool:
-        """Run until the query dies at the planned point; if it doesn't die, record that the fault didn't happen."""
+        """Run the query until it dies at the planned point; if it doesn't die, record that the fault didn't happen."""
         why = self.run_until(batches)
         if not self.at.is_met:
             self.seen.unmet = f"the query doesn't reach the point where it should die{f': {why}' if why else ''}"
@@ -156,12 +158,12 @@ class FaultedQuery(QueryUnderFault, PreparedQuery):
         return not self.seen.unmet
 
     def observe(self) -> None:
-        """Record the readers' results during the run; a reader may fail then."""
-        with contextlib.suppress(Exception):  # a library's reader may raise errors of its own
+        """Record the rows that the reader finds during the run; ignore a failure of the reader."""
+        with contextlib.suppress(Exception):  # a library's reader may raise any exception
             self.seen.readings.append(self.found())
 
     def found(self) -> FoundRows:
-        """Return what a reader finds of each history."""
+        """Return the rows that the reader finds, by history."""
         with reported_failures():
             return found_in(self.sink.read(self.target), self.sink.result == "totals")
 
@@ -173,14 +175,16 @@ class FaultedQuery(QueryUnderFault, PreparedQuery):
             self.seen.stuck = f"its readers fail: {getattr(error, 'cause', '') or first_line(error)}"
 
     def errors(self) -> Iterator[int]:
-        """Plan an error within the batch's write, then after it; yield the number of batches until then."""
+        """Plan an error within a batch's write, then an error after the write; yield after each plan the number of
+        batches to run.
+        """
         for place in (WITHIN, AFTER):
             if place in self.sink.places and (place == WITHIN or self.sink.own is None):
                 self.stops(place, AT)
                 yield AT + 1
 
     def late_writes(self) -> Iterator[LateWrite]:
-        """Let the query die before the batch's write; yield the write, which goes on all the same."""
+        """Let the query die before a batch's write; yield the write of the dead query, which still happens later."""
         if self.sink.write is None:
             self.seen.unmet = "a sink of Spark's own calls no function"
             return
@@ -207,7 +211,9 @@ class FaultedQuery(QueryUnderFault, PreparedQuery):
         return [target] if target.is_file() else [path for path in target.rglob("*") if path.is_file()]
 
     def fill_disk(self) -> Iterator[Mapping[int, int]]:
-        """Fill the batch with rows; yield the limit of files of the process that writes the sink's files."""
+        """Fill the next batch with rows; yield the file size limit of the process that writes the sink's files, by
+        process id.
+        """
         self.filling = True
         self.run_until(AT)
         self.make_available(AT + 1)
@@ -218,7 +224,9 @@ class FaultedQuery(QueryUnderFault, PreparedQuery):
 
 
 def zombies_place(sink: SinkContract) -> DyingPlace:
-    """Return the point at which an old query waits: after it has read the state that decides what it writes."""
+    """Return the point at which an old query waits: after it has checked whether the batch is already written, if the
+    sink checks this.
+    """
     if CHECKED in sink.places:
         return CHECKED
     return BEFORE if sink.own is None or WITHIN not in sink.places else WITHIN

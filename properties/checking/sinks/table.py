@@ -31,15 +31,16 @@ TOGETHER = 8
 
 @dataclass(frozen=True)
 class PlayedFault:
-    """The result of a fault on a sink, from a simulation or from a real death.
+    """The result of a fault on a sink, either of a simulation or of a killed process.
 
     Attributes:
         counts: The number of histories with each bad verdict.
         smallest: The smallest history with each bad verdict, as text.
-        refusals: The errors with which the sink or Spark refused an action.
+        refusals: The errors by which the sink or Spark refused an action, such as a repeated write.
         why: The error that stops the query or a reader for good; empty: no such error.
         unmet: The reason why the fault didn't happen; empty if the fault happened.
-        seconds: The duration (s); for a death that several queries share, with the time until all of them died.
+        seconds: The duration (s); for a process that several queries share, it includes the time until the process was
+            killed.
         cpu_seconds: The CPU time of all processes in this duration (s).
     """
 
@@ -53,7 +54,7 @@ class PlayedFault:
 
     @property
     def verdicts(self) -> tuple[SinkVerdict, ...]:
-        """The verdicts, the worst first; an error that comes after the rows are damaged isn't a verdict."""
+        """The verdicts, the worst first; an error after the rows were damaged doesn't count as a verdict."""
         if self.unmet:
             return ("not played",)
         return tuple(one for one in BAD if one in self.counts) or ("refused" if self.refusals else "kept",)
@@ -93,12 +94,12 @@ class Cell:
 
     @property
     def ways(self) -> Mapping[str, PlayedFault]:
-        """The results in which the fault happened: of the simulation and of the real process."""
+        """The results in which the fault happened: the simulation's and the real process's."""
         return {name: way for name, way in self._tried.items() if not way.unmet}
 
     @property
     def _tried(self) -> Mapping[str, PlayedFault]:
-        """The ways in which it was played, or couldn't be."""
+        """The results of the simulation and of the real process, including results in which the fault didn't happen."""
         both = {"by hand": self.by_hand, "killed": self.killed}
         return {name: way for name, way in both.items() if way is not None}
 
@@ -138,7 +139,7 @@ class Cell:
 
     @property
     def report(self) -> str:
-        """The public report of the same defect; empty without a bad verdict, or if none is known."""
+        """The public report of the same defect; empty without a bad verdict or a known report."""
         return REPORTS.get((self.sink.name, self.fault.name), "") if {*self.verdicts} & {*BAD} else ""
 
     @property
@@ -171,10 +172,10 @@ class Cell:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Cell:
-        """Return the cell of plain data; a way that it lacks is still to be played.
+        """Return the cell from plain data; a result that the data lack must still be computed.
 
         Raises:
-            KeyError, TypeError: The data aren't a cell's.
+            KeyError, TypeError: The data don't describe a cell.
         """
         ways = {name: PlayedFault(**way) for name, way in content["ways"].items()}
         sink, fault = SINKS[content["sink"]], fault_named(content["fault"])
@@ -195,7 +196,7 @@ def fault_named(name: str) -> Fault:
 
 @dataclass(frozen=True)
 class Asked:
-    """The cells of the table to run, and their options.
+    """The cells of the table to run (each a sink and a fault), and their options.
 
     Attributes:
         sinks: The sinks.
@@ -222,16 +223,16 @@ def play(
     show: Callable[[str], None] = doing,
     save: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run all cells: first the simulations, then the real deaths.
+    """Run all cells: first the simulations, then the processes to kill.
 
     Args:
         asked: The cells to run.
-        found: The cells that an earlier command has played, in part or whole; receives all cells.
-        show: Shows the name of the next cell.
-        save: Saves the cells, so that an interruption doesn't lose them.
+        found: The cells of an earlier command, complete or not; the function adds the new cells to this collection.
+        show: The callback that receives the name of the next cell.
+        save: The callback that saves the cells, so that an interruption doesn't lose them.
 
     Raises:
-        BadInput: No chosen sink has its package installed.
+        BadInput: The required packages of all chosen sinks are missing.
         StreamproofError: Spark, or a process to kill, doesn't start.
     """
     _require_installed(asked.sinks)
@@ -270,7 +271,9 @@ def _require_installed(sinks: Sequence[SinkContract]) -> None:
 
 
 def _groups(found: Sequence[Cell], indexes: Sequence[int]) -> Iterator[list[int]]:
-    """Divide cells into groups whose queries can die in one process; cells that need their own process stay alone."""
+    """Divide cells into groups whose queries share a process to be killed; a cell that needs its own process is a group
+    alone.
+    """
     watched = [index for index in indexes if is_watched(found[index].sink, found[index].fault)]
     for is_zombie in (False, True):
         some = [one for one in indexes if found[one].fault.waits == is_zombie and one not in watched]
@@ -287,7 +290,7 @@ def _by_hand(asked: Asked, sink: SinkContract, fault: Fault) -> PlayedFault:
 
 @contextlib.contextmanager
 def _play(asked: Asked, sink: SinkContract, cohort: SinkCohort) -> Iterator[FaultedQuery]:
-    """Simulate the fault, or return a query to be killed, in a folder of its own."""
+    """Yield a query to run under a fault, with its own temporary folder."""
     spark = spark_session(any_provider=True)
     with temporary_folder(asked.folder or work_folder()) as folder:
         yield FaultedQuery(spark, folder, sink, cohort)
@@ -328,7 +331,7 @@ def _traced(asked: Asked, cell: Cell) -> PlayedFault:
 
 
 def _judged(cohort: SinkCohort, seen: Seen, began: Spent | None = None, shared: Spent = NO_TIME) -> PlayedFault:
-    """Judge the observations since a moment; a shared time is added."""
+    """Judge a cell's observations; the duration counts from `began`, plus the time `shared` with other cells."""
     if seen.unmet:
         return PlayedFault(unmet=seen.unmet)
     found = judged(cohort, seen)

@@ -65,7 +65,7 @@ def begin() -> None:
     """Let the parent process trace this process from now on.
 
     Raises:
-        OSError: The system refuses to trace.
+        OSError: The operating system doesn't let processes trace each other.
     """
     if _libc().ptrace(_TRACEME, 0, None, None):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -79,7 +79,8 @@ def _libc() -> Any:
 
 
 def main(last: int, folder: str, command: list[str]) -> dict[str, int | str]:
-    """Run a command, which calls `begin`, until its n-th operation on the folder's files; 0: until it ends.
+    """Run a command, which calls `begin`, until its n-th operation on the folder's files; if n is 0, until the command
+    ends.
 
     Raises:
         OSError: The system can't trace processes.
@@ -113,7 +114,7 @@ def main(last: int, folder: str, command: list[str]) -> dict[str, int | str]:
                     return {"operations": done, "killed at": f"{name} {Path(path).name}"}
             number = 0
         elif number == signal.SIGTRAP or status >> 16 or number == signal.SIGSTOP:
-            number = 0  # the first signal of a new thread or program
+            number = 0  # don't deliver the first signal of a new thread or program
         libc.ptrace(_SYSCALL, thread, None, number)
 
 
