@@ -1,1 +1,1 @@
-"""Random histories: drawing histories, cohorts of histories, and coverage goals."""
+"""Draws random histories, and cohorts (histories that share a query), that cover the coverage goals."""

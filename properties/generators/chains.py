@@ -1,7 +1,9 @@
-"""Chains, drawn like plans: our operators, each of which takes the changelog of the operator before it, and their rows.
+"""Draws chains of streamproof's operators and their input records; each operator reads the changelog of the operator
+before it.
 
-Every value between operators is an object of a number `v` and a key `ref`, or null, so that any operator may follow any
-other: aggregates take `v`, and groups and foreign keys are `ref`. A key begins with its history and `SEPARATOR`.
+Each value between operators is null, or an object with a number `v` and a key `ref`, so that any operator can follow
+any other: aggregates read `v`, and groups and foreign keys are `ref`. Each key begins with the number of its history
+and `SEPARATOR`.
 """
 
 from __future__ import annotations
@@ -43,8 +45,8 @@ class Link:
 
     Attributes:
         operator: Its name.
-        options: Its options, as in a history file.
-        side: The input that takes the changelog of the operator before it; empty for the first operator.
+        options: The operator's options, as in a history file.
+        side: The input that reads the changelog of the operator before; empty for the first operator.
     """
 
     operator: str
@@ -58,7 +60,7 @@ class Link:
 
     @property
     def takes_numbers(self) -> bool:
-        """Return whether the operator aggregates the numbers of a stream's records, none of which may be null."""
+        """Return whether the operator aggregates the values of a stream, which can't be null."""
         return hasattr(self.definition, "aggregate") and not hasattr(self.definition, "group_by")
 
 
@@ -67,20 +69,20 @@ class Chain:
     """A chain of operators.
 
     Attributes:
-        links: The operators, the first one first.
+        links: The operators, in the order in which they process records.
     """
 
     links: tuple[Link, ...]
 
     @property
     def inputs(self) -> list[str]:
-        """The inputs of the chain: the number of an operator, and the name of its input."""
+        """The inputs of the chain, each as the number of an operator and the name of the operator's input."""
         numbered = enumerate(self.links)
         return [f"{number} {side}" for number, link in numbered for side in link.definition.inputs if side != link.side]
 
     @property
     def text(self) -> str:
-        """The chain in words, an operator a line."""
+        """The chain as text, with one line for each operator."""
         lines = []
         for link in self.links:
             options = ", ".join(f"{name}={value!r}" for name, value in link.options)
@@ -89,7 +91,7 @@ class Chain:
 
 
 def link(operator: str, options: Options, side: str = "") -> Link:
-    """Return an operator of a chain with the given options; options that name fields get the fields of chains."""
+    """Return an operator of a chain with the given options; options that name a field of values name `v` or `ref`."""
     named = {name: value for name, value in (("group_by", "ref"), ("foreign_key", "ref")) if name in options}
     if "group_by" in options:
         named["field"] = "v"
@@ -98,13 +100,15 @@ def link(operator: str, options: Options, side: str = "") -> Link:
 
 @cache
 def _options_of(operator: str) -> list[Options]:
-    """Return sets of options of an operator that suit a chain; most legal pairs of values occur in a set."""
+    """Return sets of options with which an operator can be in a chain; most legal pairs of option values occur in one
+    of the sets.
+    """
     drawn = draw_definitions(registration_of(operator), _SETS, 0)
     return [options for options in drawn if _suits_chains(options)]
 
 
 def _suits_chains(options: Options) -> bool:
-    """Return whether options need only the values of chains, and no delivery of messages by hand."""
+    """Return whether options work in a chain: with the values of chains, and without explicit message deliveries."""
     windows = options.get("with") in (None, "windowed_table") and not options.get("to_stream")
     return windows and options.get("aggregate") != "average" and options.get("delivery") != "manual"
 
@@ -120,7 +124,7 @@ def draw_chain(generator: random.Random) -> Chain:
 
 
 def durations_ms(chain: Chain) -> list[int]:
-    """Return the distances between records, and behind the clock, that a chain depends on (ms)."""
+    """Return the durations (ms) on which a chain's output depends, as distances between records or behind the clock."""
     found = {1, 10}
     for one in chain.links:
         domain = registration_of(one.operator).domain
@@ -129,7 +133,7 @@ def durations_ms(chain: Chain) -> list[int]:
 
 
 def draw_streams(generator: random.Random, chain: Chain, histories: int) -> list[list[StreamBatch]]:
-    """Draw the histories of a chain, which share a clock: records near the edges of its durations.
+    """Draw the histories of a chain with one clock schedule; records are at or next to the distances in `durations_ms`.
 
     Args:
         generator: The generator.
@@ -164,14 +168,14 @@ def _record(generator: random.Random, chain: Chain, history: int, times: Sequenc
 
 
 def clock_records(chain: Chain, clock_ms: int) -> list[Record]:
-    """Return the records that move the clock; of each operator the right side comes first."""
+    """Return the records that move the clock, with the records of right inputs first."""
     value = {"v": 0, "ref": f"{DRIVER}{SEPARATOR}r"}
     inputs = sorted(chain.inputs, key=lambda name: name.partition(" ")[2] != "right")
     return [Record(name, f"{DRIVER}{SEPARATOR}{key}", value, clock_ms) for name in inputs for key in "ar"]
 
 
 def renumbered(batches: Sequence[StreamBatch], number: int) -> list[StreamBatch]:
-    """Return a history under another number, so that it may run beside others."""
+    """Return a history with another number in its keys, so that it can share a query with other histories."""
 
     def of_history(key: Any) -> Any:
         return key and f"{number:03d}{SEPARATOR}{key.partition(SEPARATOR)[2]}"
@@ -184,7 +188,9 @@ def renumbered(batches: Sequence[StreamBatch], number: int) -> list[StreamBatch]
 
 
 def referred_by(key: Key, number: int | None) -> Key | None:
-    """Return the key that a value refers to if only its number is known."""
+    """Return the key to which an operator's result refers, chosen by the result's number from its history's keys; None
+    without a number.
+    """
     prefix = key.partition(SEPARATOR)[0]
     name = None if number is None else "r" if prefix == DRIVER else REFERRED[number % len(REFERRED)]
     return None if name is None else f"{prefix}{SEPARATOR}{name}"

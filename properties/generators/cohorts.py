@@ -1,7 +1,8 @@
-"""Cohorts: many histories in one Spark query. Each history has its own key space; all have the same clock schedule.
+"""Cohorts: many histories in one Spark query. Each history has its own keys, and all histories have the same clock
+schedule.
 
 Spark's watermark is global to a query, so a cohort has one clock schedule: the clock's value after every batch. A row
-under a reserved key drives the watermark along the schedule, and every history contains the schedule as heartbeats.
+with a reserved key moves the watermark as scheduled, and each history contains the schedule as heartbeats.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def clock_schedule(history: History, by_null_keys: bool = False) -> tuple[int, .
 
 
 def clock_before(history: History, batch: int) -> int:
-    """Return the batch clock (ms) of a batch: the clock's value after the previous batches."""
+    """Return the batch clock (ms) during a batch: the clock's value after the previous batch."""
     return clock_schedule(history)[batch - 1] if batch else 0
 
 
@@ -69,7 +70,7 @@ def record_batches(history: History) -> list[list[Record]]:
 
 
 def with_cuts(batches: Sequence[Sequence[Line]]) -> tuple[Line, ...]:
-    """Return the lines of a history: the lines of each batch, and cuts between them."""
+    """Return the lines of a history: the lines of each batch, with a cut between two batches."""
     lines: list[Line] = []
     for number, batch in enumerate(batches):
         lines += [CUT] if number else []
@@ -83,7 +84,7 @@ def with_clock_advances(batches: Sequence[Sequence[Record]], schedule: Sequence[
 
 
 def agreed(history: History) -> History:
-    """Return a history with values that the operator accepts together, as `Domain.agreed` defines them."""
+    """Return a history whose values the operator accepts in combination, as `Domain.agreed` ensures."""
     agree = registration_of(history.operator).domain.agreed
     if agree is None:
         return history
@@ -108,8 +109,8 @@ def moved_by_records(history: History) -> History:
 def moved_by_one_each(histories: Sequence[History], generator: Random) -> list[History]:
     """Return a cohort's histories in which exactly one record of each batch has the clock schedule's timestamp.
 
-    In random rotation, this record is from the last input, has no value, or is from the first input, if the batch
-    contains such a record.
+    By turns in a random order, the record is from the last input, has no value, or is from the first input, if the
+    batch contains such a record.
     """
     inputs = operator_named(histories[0].operator).declare(histories[0].options).inputs
     wishes = generator.sample([inputs[-1], None, inputs[0]], 3)
@@ -131,10 +132,11 @@ def moved_by_one_each(histories: Sequence[History], generator: Random) -> list[H
 
 
 def cohorts_of(histories: Sequence[History], null_keys_alone: bool = True) -> list[tuple[Cohort, list[int]]]:
-    """Group histories into cohorts that may share a query; return each cohort with the indexes of its histories.
+    """Group histories into cohorts, each of which can share a query; return each cohort with the indexes of its
+    histories.
 
-    A history with a null key is alone in its cohort, because a null key has no prefix. With `null_keys_alone=False`, a
-    history with a null key may share a cohort.
+    A history with a null key is alone in its cohort, because a null key can't contain the history's number. With
+    `null_keys_alone=False`, a history with a null key may share a cohort.
     """
     groups: dict[Any, list[int]] = defaultdict(list)
     for index, history in enumerate(histories):
@@ -154,7 +156,7 @@ def one_cohort(histories: Sequence[History]) -> Cohort:
     """Combine histories into a cohort.
 
     Raises:
-        ValueError: The histories differ in operator, options, clock or clock schedule.
+        ValueError: The histories have different operators, options, clocks or clock schedules.
     """
     cohorts = cohorts_of(histories)
     if len(cohorts) != 1:
@@ -178,7 +180,7 @@ def pack(cohort: Cohort, fields: Sequence[Field]) -> list[pa.Table]:
         keys: list[str | None] = [WATERMARK_DRIVER]
         inputs = [first_input]
         timestamps = [clock]
-        # The reserved key's row needs a value of the column's type, because an aggregate could refuse null.
+        # Give the reserved key's row a value of the column's type, because an aggregate could refuse null.
         columns: list[list[Any]] = [[field.for_driver] for field in fields]
         for index, batches in enumerate(batches_of):
             prefixed = partial(prefixed_key, index)
@@ -213,7 +215,9 @@ def _column(batch: int, name: str, values: Sequence[Any], kind: pa.DataType) -> 
 
 
 def unpack(cohort: Cohort, entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Return the entries of each history, with the history's own keys; entries of the reserved key are left out."""
+    """Return the output entries of each history, with the history's own keys; entries of the reserved key are
+    left out.
+    """
     by_history: list[list[Entry]] = [[] for _ in cohort.histories]
     for entry in entries:
         key = entry.output.key

@@ -1,9 +1,9 @@
-"""Coverage goals: a law conforms on histories only if the histories cover the law's goals.
+"""Coverage goals: a law's verdict is *conforms* only if the histories cover the law's goals.
 
-In addition to an operator's own goals, each neighbour of a declaration is a goal. In a neighbour, a number of the
-declaration is larger or smaller by one, or the clock is 1 ms early or late. The goal is a history on which the
-reference emits a different output for the neighbour. A job that is off by 1 ms then disagrees with the reference on
-that history.
+In addition to an operator's own goals, there is a goal for each neighbour of a declaration (an operator with its
+options). A neighbour is the same declaration with one number larger or smaller by one, or with a clock 1 ms early or
+late. A history covers the goal if the reference's output for the neighbour differs from its output for the declaration.
+A job that is off by 1 ms then disagrees with the reference on that history.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ OutputOfKeys: TypeAlias = dict[tuple[int, Key | None], list[Change]]
 
 
 class Neighbour(NamedTuple):
-    """A declaration with a number that is off by one, or a behaviour whose clock is off by 1 ms.
+    """A variation of a declaration: a number is off by one, or the clock is off by 1 ms.
 
-    The neighbour's goal is covered if its output differs from the output of the original declaration and behaviour.
+    A history covers the neighbour's goal if the neighbour's output differs from the output of the original declaration.
 
     Attributes:
         goal: The name of the goal for histories of one declaration.
         pooled: The name of the goal for histories of many declarations of an operator.
         options: The options of the neighbour.
-        behaviour: The neighbour's behaviour; None for the operator's behaviour.
+        behaviour: The neighbour's behaviour; None for the operator's own behaviour.
     """
 
     goal: str
@@ -61,7 +61,9 @@ class Neighbour(NamedTuple):
 
 
 class _OffClock:
-    """A clock that is off by some ms at certain times, as in an operator that closes windows at the wrong times."""
+    """A clock that is off by some ms at certain times, to simulate an operator that closes windows at the wrong
+    times.
+    """
 
     def __init__(self, clock: Clock, by: int, at: Callable[[int], bool]) -> None:
         self.clock, self.by, self.at = clock, by, at
@@ -84,8 +86,7 @@ class Drawn:
 
     Attributes:
         histories: The histories, with the same clock schedule.
-        covered: The number of histories that cover each goal; a neighbour's goal counts once.
-        missing:
+        covered: The number of histories that cover each goal (1 for a neighbour's goal). missing:
     """
 
     histories: list[History]
@@ -114,7 +115,7 @@ def neighbours(operator: str, options: Mapping[str, Any]) -> list[Neighbour]:
 
 
 def _off_by_clock(operator: str, options: Mapping[str, Any]) -> Iterator[Neighbour]:
-    """Yield the neighbours that close windows, or drop late records, 1 ms late and 1 ms early."""
+    """Yield the neighbours that close windows, or drop late records, 1 ms too late or 1 ms too early."""
     declaring, domain = operator_named(operator), registration_of(operator).domain
     definition = declaring.declare(options)
 
@@ -143,7 +144,7 @@ def coverage_goals(registration: Registration, definition: Any, stream_time: boo
 
     Args:
         registration: The operator's registration.
-        definition: The definition; its drawn histories include histories with null keys.
+        definition: The definition; its histories must include some with null keys.
         stream_time: Whether the histories have no cuts, so that some goals are impossible.
     """
     found = ["out of order", "two keys", "null key kept" if keeps_null_keys(definition) else "dropped: null key"]
@@ -178,7 +179,7 @@ def goals_met(registration: Registration, history: History, played: Played) -> s
 
 
 def clock_goals(registration: Registration, definition: Any) -> tuple[str, ...]:
-    """Return the names of the clock goals for a definition's histories in which records move the clock."""
+    """Return the names of the goals for a definition's histories whose records move the clock."""
     if not registration.by_clock(definition):
         return ()
     return (MOVED,) if keeps_null_keys(definition) else (MOVED, AHEAD)
@@ -213,7 +214,7 @@ def count_goals_met(histories: Iterable[History], played: Iterable[Played] | Non
 
 
 def goals(operator: str, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of the goals of a cohort of a declaration; cohorts contain no null keys."""
+    """Return the names of the coverage goals for a cohort of a declaration, which contains no null keys."""
     registration = registration_of(operator)
     return (
         EMITTED,
@@ -225,12 +226,12 @@ def goals(operator: str, options: Mapping[str, Any]) -> tuple[str, ...]:
 def covered_by(
     histories: Sequence[History], finished: Finish | None = None, played: Sequence[Played] | None = None
 ) -> Counter[str]:
-    """Count the histories of a declaration that cover each goal; a neighbour's goal counts once.
+    """Count the histories of a declaration that cover each goal; the count of a neighbour's goal is at most 1.
 
     Args:
         histories: The histories.
-        finished: Converts each history to the history that is run, if that contains an additional batch. The last two
-            clocks then take effect in the same batch, so fewer neighbours differ.
+        finished: A function that converts each history to the history that runs, if this contains an additional batch.
+            The last two clocks then take effect in the same batch, so fewer neighbours differ.
         played: The reference's run of each history, if available.
     """
     played = [play(history) for history in histories] if played is None else played
@@ -243,7 +244,7 @@ def covered_by(
 
 
 def without_neighbours(covered: Mapping[str, int]) -> Counter[str]:
-    """Return counts of goals without the goals of neighbours, which a single history can't be asked to cover."""
+    """Return the counts of goals without the goals of neighbours, because no single history needs to cover these."""
     left_out = [goal for goal in covered if goal == EMITTED or goal.endswith((" differ", " differs"))]
     return Counter({goal: count for goal, count in covered.items() if goal not in left_out})
 
@@ -251,7 +252,7 @@ def without_neighbours(covered: Mapping[str, int]) -> Counter[str]:
 def neighbours_shown(
     histories: Sequence[History], played: Sequence[Played] | None = None, only: Collection[str] | None = None
 ) -> Counter[str]:
-    """Count the goals of neighbours that histories of a declaration cover, and the histories with output.
+    """Count the neighbours' goals that histories of a declaration cover, and the histories with output.
 
     Args:
         histories: The histories.
@@ -281,8 +282,8 @@ def fewest_missing(draw: Callable[[int], tuple[T, Sequence[str]] | None]) -> T:
     """Draw until no goal is missing, at most `ATTEMPTS` times; return the first draw that misses the fewest goals.
 
     Args:
-        draw: A function from the number of the attempt to a draw and its missing goals. After the first attempt, None
-            means that an earlier attempt is no worse.
+        draw: A function that takes the number of the attempt, and returns a draw with the goals that the draw misses.
+            None (not for the first attempt): the draw is no better than an earlier draw.
     """
     best = draw(0)
     assert best is not None
@@ -313,7 +314,8 @@ def draw_covering(
         count: The number of histories.
         seed: The seed.
         batches: The number of batches of a schedule.
-        finished: Converts each drawn history to the history that is run; the drawn histories are returned.
+        finished: A function that converts each drawn history to the history that runs; the result contains the drawn
+            histories.
     """
     wanted = goals(operator, options)
     hardest = [neighbour.goal for neighbour in neighbours(operator, options)]
@@ -322,7 +324,7 @@ def draw_covering(
         schedule = draw_schedule(operator, options, seed * ATTEMPTS + attempt, batches)
         histories = list(draw_histories(HistorySettings(operator, options, schedule), count, seed))
         if attempt and hardest:
-            # First check the goal that earlier attempts missed most recently, because it is likely to be missed again.
+            # First check the goal that was missed most recently: if this attempt misses it too, give up early.
             run = histories if finished is None else [finished(history) for history in histories]
             if not neighbours_shown(run, only=hardest[:1])[hardest[0]]:
                 return None

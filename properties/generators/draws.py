@@ -1,8 +1,8 @@
-"""Random histories, drawn as lists of moves; a move describes a record relative to earlier records or to the clock.
+"""Draws random histories as lists of moves; a move describes a record relative to earlier records or to the clock.
 
 Uniformly random timestamps would almost never be exactly one gap after a session, or exactly at the end of a window. A
-move therefore consists of an earlier record, or an edge such as a window's end, and a distance. Moves are tuples of
-small integers, and smaller integers are simpler moves.
+move therefore names an earlier record, or an edge such as a window's end, and a distance from it. A move is a tuple of
+small integers; moves with smaller integers are simpler.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KINDS = 13
 
 
 class Move(NamedTuple):
-    """An arrival, relative to earlier arrivals; all fields are small integers, and 0 is the simplest value.
+    """A record described relative to earlier records; all fields are small integers, and 0 is the simplest value.
 
     The last two fields are for operators with several inputs, or with values of several forms.
     """
@@ -51,13 +51,13 @@ class HistorySettings:
 
     Attributes:
         operator: The operator's name.
-        options: Options of the operator, as in a history file.
-        schedule: The clock (ms) after every batch; no record of the batch is later.
+        options: The operator's options, as in a history file.
+        schedule: The clock (ms) after every batch; no record of the batch has a larger timestamp.
         arrivals: The largest number of records of a history.
         keys: The keys to draw from; the first key is drawn most often.
         null_keys: Whether to draw records without a key too; histories with such records can't share a query.
-        kind: The name of the kind of values for the inputs that accept it; other inputs have the first kind that they
-            accept.
+        kind: The name of the kind of values for the inputs that accept this kind; other inputs use the first kind that
+            they accept.
         key_set: The name of the set of keys; a set other than `PLAIN` replaces all keys, including keys in values.
     """
 
@@ -72,7 +72,7 @@ class HistorySettings:
 
     @property
     def is_plain(self) -> bool:
-        """Return whether the fields `side` and `choice` of moves have no effect."""
+        """Whether the fields `side` and `choice` of moves have no effect for this operator."""
         return registration_of(self.operator).domain.is_plain and not self.null_keys
 
     @property
@@ -163,7 +163,7 @@ def history_of(settings: HistorySettings, moves: Sequence[Move], name: str = "hi
 
 
 class _Times(NamedTuple):
-    """The distances, edges and reach (ms) of a definition, from its `Domain`."""
+    """The distances between records, the edges and the reach of a definition (ms), as `Domain` defines them."""
 
     distances: tuple[int, ...]
     edges: tuple[int, ...]
@@ -205,14 +205,14 @@ def _timestamp(move: Move, times: _Times, schedule: Sequence[int], batch: int, b
 def draw_histories(settings: HistorySettings, count: int, seed: int, mixed: bool = False) -> Iterator[History]:
     """Draw histories of exactly `settings.arrivals` records, with the names `h0`, `h1` and so on.
 
-    The cuts of a history are uniformly random, so that all batches contain records in some histories, and some batches
-    are empty.
+    The cuts of a history are uniformly random, so that some histories have records in all batches, and others have
+    empty batches.
 
     Args:
         settings: The shared settings.
         count: The number of histories.
         seed: The seed; the same seed draws the same histories.
-        mixed: Whether each history has another kind of values and set of keys, in turn, instead of those of the
+        mixed: Whether the histories use all kinds of values and sets of keys by turns, instead of those in the
             settings; all other draws stay the same.
     """
     generator, is_plain = random.Random(seed), settings.is_plain
@@ -240,5 +240,5 @@ def _in_turn(names: Sequence[str], generator: random.Random) -> Iterator[str]:
 
 
 def under_stream_time(history: History) -> History:
-    """Return a history's records under stream time, without cuts and heartbeats, for Kafka Streams."""
+    """Return a history with only its records, under stream time, as Kafka Streams runs it."""
     return replace(history, lines=tuple(history.records), clock="stream_time")

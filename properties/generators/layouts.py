@@ -1,7 +1,7 @@
 """Layouts: convert a cohort's records to columns of other types, as in users' jobs, and convert the output back.
 
-`pack` stores a cohort's keys in a text column, its times in a bigint, and its values, of any kind, as JSON text. A
-layout uses other types, and converts the output back for the comparison with the reference's output.
+Without a layout, `pack` stores a cohort's keys as text, its times as bigint, and its values as JSON text. A layout uses
+other types, and converts the output back for the comparison with the reference's output.
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ class KeyParts:
 
     Attributes:
         types: The columns' types.
-        of: Takes a history's index, a key's rank among the cohort's keys, and the number of keys; returns the key's
-            values.
+        of: The function that returns a key's values, given the history's index, the key's rank among the cohort's keys,
+            and the number of keys.
         of_driver: The values of the reserved key.
-        index: Takes the values of an unknown key; returns the index of the history to which the key seems to belong.
+        index: The function that returns the index of the history to which an unknown key seems to belong, given the
+            key's values.
     """
 
     types: tuple[pa.DataType, ...]
@@ -58,7 +59,7 @@ class KeyParts:
     def null(self, index: int | None, at: int) -> Parts:
         """Return the values of a null key: the first, the last or all are null, as the record's time (ms) decides.
 
-        The values thus stay the same when a history runs again alone.
+        The choice depends only on the record's time, so that it is the same when the history runs alone.
         """
         if index is None or at % 3 == 2:
             return (None,) * len(self.types)
@@ -77,7 +78,9 @@ class KeyParts:
 
 @dataclass(frozen=True)
 class ValueType:
-    """A column's type, and a function from a value's rank among the cohort's values to its column value."""
+    """A column's type, and a function that converts a value's rank among the cohort's values to the value in the
+    column.
+    """
 
     type: pa.DataType
     of: Callable[[int], Any]
@@ -102,12 +105,12 @@ class Layout:
         has_null_keys: Whether some records have a null key, in which one or all key columns are null.
         starts_at_ms: The start (ms since 1970) of histories whose operator doesn't depend on the clock; for a batch
             DataFrame, of all histories, except those with windows that start in 1970.
-        starts_at_ms_by_clock: The start (ms since 1970) of all other histories; None for a start around 1970, before
-            which the clock doesn't move.
+        starts_at_ms_by_clock: The start (ms since 1970) of histories to which `start_ms` doesn't apply; None for a
+            start around 1970, before which the clock doesn't move.
         state_groups: The number of groups of keys in the state; None for a separate state of each key.
         partitions: The number of shuffle partitions of the query; None for the session's setting.
-        crash_in: The batch between whose output and commit the query crashes; it then restarts from its checkpoint, and
-            repeats the batch. None for no crash.
+        crash_in: The batch in which the query crashes between output and commit; the query then restarts from its
+            checkpoint, and repeats the batch. None for no crash.
         reads_state: Whether `read_state` reads the state at the end.
         starts_otherwise: The changed declarations with which the query restarts at the end; the operator must refuse to
             continue.
@@ -151,7 +154,9 @@ LAST_MICROSECOND = datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)
 
 
 def _struct(rank: int) -> dict[str, Any]:
-    """Return a struct with fields of many types; every third rank includes nulls, and rank 0 also empty values."""
+    """Return a struct with fields of many types, derived from a rank; every third rank includes nulls, and rank 0 also
+    empty values.
+    """
     at, has_nulls = LAST_MICROSECOND + timedelta(microseconds=rank), rank % 3 == 0
     parts = [{"part": rank, "at": at}, None, {"part": None, "at": None}]
     return {
@@ -311,7 +316,7 @@ class Typed:
             self.numbers.append(None)
             for index, history in enumerate(cohort.histories):
                 records = [line for line in history.batches[number] if isinstance(line, Record)]
-                # Let the record alone move the clock, so that an operator that ignores the record fails.
+                # A record moves the clock instead of the reserved key, so that an operator that ignores it fails.
                 if any(one.key is not None and one.timestamp == clock for one in records):
                     self.times[first] = before
                 count = len(records)
@@ -396,14 +401,18 @@ class Typed:
         return pc.local_timestamp(pa.array(exact, pa.timestamp("us", self.layout.time_zone)))
 
     def causes(self, table: pa.Table) -> list[int | None]:
-        """Return for each change the index, in the cohort's order of arrival, of the row that caused it, or None."""
+        """Return, for each change, the index of the row that caused the change, in the cohort's order of arrival; None:
+        no row caused it.
+        """
         causes = table.column("cause").to_pylist()
         if self.layout.order == "struct":
             causes = [None if cause is None else cause["offset"]["at"] for cause in causes]
         return list(causes)
 
     def number_of(self, index: int, cause: int | None) -> int | None:
-        """Convert a record's index in the cohort to its index in a history; negative for another history's record."""
+        """Convert a record's index in the cohort to its index in a history; return a negative number if the record is
+        from another history.
+        """
         if cause is None:
             return None
         is_own = 0 <= cause < len(self.owners) and self.owners[cause] == index
@@ -423,18 +432,18 @@ class Typed:
         return table
 
     def _key(self, name: str, parts: Parts, cause: int | None) -> str | None:
-        parts = tuple(math.nan if part != part else part for part in parts)  # a dict finds a NaN by identity
+        parts = tuple(math.nan if part != part else part for part in parts)  # one NaN object, for a dict
         if None not in parts:
             seems = self.layout.keys.owner(parts, len(self.cohort.histories))
             return self.keys.get(parts) or prefixed_key(seems, repr(parts))
         if name != KEY:
             return None
-        # A null key doesn't identify its history, but the row that caused the change does.
+        # Find the history of a null key by the row that caused the change.
         index = None if cause is None or not 0 <= cause < len(self.owners) else self.owners[cause]
         if cause is None or index is None:
             return WATERMARK_DRIVER
         own = [self.layout.keys.null(index, self.times[cause])]
-        if [*self.holds.values()].count("key") > 1:  # an operator's stage may lose the key of a dropped record
+        if [*self.holds.values()].count("key") > 1:  # several stages: a record may be dropped after its key is lost
             own.append((None,) * len(parts))
         return prefixed_key(index, NULL_KEY if parts in own else repr(parts))
 
@@ -469,7 +478,7 @@ def _in_utc(value: Any) -> Any:
 
 
 def _in_many_bits(parts: Sequence[Any]) -> Sequence[Any]:
-    """Return a key column in which every second float is negated; only zeros and NaNs occur, so the keys stay equal."""
+    """Return a key column with every second float negated; the floats are zeros and NaNs, which stay equal keys."""
     return [-part if isinstance(part, float) and row % 2 else part for row, part in enumerate(parts)]
 
 

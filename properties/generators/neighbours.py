@@ -1,9 +1,9 @@
 """Coverage goals over histories of many definitions: an off-by-one error in each number of the options changes the
 output.
 
-A drawn definition has too few histories to cover the goals of all its neighbours. Each goal is therefore shared by all
-definitions of the operator: a smaller or larger number, or a clock 1 ms early or late, must change the output of a
-history of some definition. A job that is off by one then disagrees with the reference on that history.
+A drawn definition has too few histories to cover the goals of all its neighbours. All definitions of the operator
+therefore share each goal: a smaller or larger number, or a clock 1 ms early or late, must change the output of at least
+one history. A job that is off by one then disagrees with the reference on that history.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def neighbours_met(
     """Return the goals of `neighbour_goals_of` that histories of an operator cover, each with the covering history.
 
     The search tries the first history of each definition with the goal, then the second history of each definition, and
-    so on. Most goals thus need only a few runs, even with many histories.
+    so on. In this order, most goals need only a few runs, even with many histories.
 
     Args:
         histories: Histories of the operator, each with its own options.

@@ -35,7 +35,7 @@ class _Searched(NamedTuple):
     """A space of options, with the legal combinations of values.
 
     Attributes:
-        names: The options, dependent options first.
+        names: The options, with the dependent options (whose legal values depend on each other) first.
         values: The values of each option.
         cores: The legal combinations of the dependent options, as indexes of values.
         cores_with: The legal combinations (indexes into `cores`) that contain a value of a dependent option, or the
@@ -100,7 +100,7 @@ def draw_definitions(registration: Registration, count: int, seed: int) -> list[
         seed: The seed of the draws.
 
     Raises:
-        BadInput: The space has no legal options, or too many dependent options; the message says which of the two.
+        BadInput: The space contains no legal set of options, or too many dependent options; the message says which.
     """
     drawn: list[Options] = [dict(options) for options in registration.profiles.values()]
     if registration.space is None:
@@ -165,7 +165,7 @@ def met_by(registration: Registration, options: Options) -> set[str]:
     An omitted option counts as its default value, unless the default depends on other options.
 
     Raises:
-        BadInput: The options are invalid, or as for `draw_definitions`.
+        BadInput: The options are invalid, or the space is, as in `draw_definitions`.
     """
     if registration.space is None:
         return set()
@@ -191,7 +191,9 @@ def described(registration: Registration, options: Options) -> str:
 
 @lru_cache(maxsize=64)
 def _searched(operator: Operator, space: OptionSpace) -> _Searched:
-    """Find the legal combinations of dependent options, with each independent option at its first value."""
+    """Find the legal combinations of dependent options; each independent option has its first value during the
+    search.
+    """
     names = [*(name for name in space.values if name not in space.independent), *space.independent]
     values = [space.values[name] for name in names]
     depending = len(names) - len(space.independent)
@@ -252,13 +254,15 @@ def _met(registration: Registration, searched: _Searched, options: Options) -> s
 
 
 def _same(one: Any, other: Any) -> bool:
-    return bool(type(one) is type(other) and one == other)  # in Python, 1 == True
+    return bool(type(one) is type(other) and one == other)  # compare types too, because in Python 1 == True
 
 
 def _completed(
     searched: _Searched, target: tuple[_Item, _Item], left: set[tuple[_Item, _Item]], generator: random.Random
 ) -> tuple[int, ...]:
-    """Return a legal set of options that contains the target pair, and many other pairs of `left`."""
+    """Return a legal set of options that contains the target pair, and as many other pairs of `left` as a greedy choice
+    finds.
+    """
     core_items = tuple(dict.fromkeys(item for item in target if item[0] < searched.depending))
     able = searched.cores_with[core_items]
     tried = [searched.cores[number] for number in generator.sample(able, min(CANDIDATES, len(able)))]

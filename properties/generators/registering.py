@@ -175,7 +175,9 @@ def _is_table(meaning: object) -> bool:
 
 
 def _last_record(history: History) -> Record | None:
-    """Return the record at which the reference raises: the last record of the shortest prefix that raises."""
+    """Return the record at which the reference raises an error: the last record of the history's shortest failing
+    prefix.
+    """
     for length in range(len(history.lines) + 1):
         try:
             play(replace(history, lines=history.lines[:length]))

@@ -35,14 +35,16 @@ _PLACES = {0: "at", -1: "1 ms before", 1: "1 ms after"}
 def edge_goals(on_board: OnBoard) -> tuple[str, ...]:
     """Return the names of a definition's clock goals, such as `clock at the end of a window`.
 
-    For each series of fixed edges, the clock must be at an edge, 1 ms before an edge and 1 ms after an edge. A
-    definition whose edges depend on records has no clock goals.
+    For each series of fixed edges, such as the ends of windows, the goals are a clock at an edge, 1 ms before and 1 ms
+    after an edge. A definition whose edges depend on records has no clock goals.
     """
     return tuple(dict.fromkeys(_text(aligned, by) for aligned in _aligned(on_board) for by in _PLACES))
 
 
 def edges_met(on_board: OnBoard, schedule: Sequence[int]) -> set[str]:
-    """Return the `edge_goals` that a schedule covers; its last value doesn't count, because a batch may be appended."""
+    """Return the `edge_goals` that a schedule covers; its last value doesn't count, because another batch may
+    follow.
+    """
     hit = _hit(_aligned(on_board), schedule[:-1])
     return {_text(aligned, by) for aligned, by in hit}
 
@@ -64,7 +66,7 @@ def draw_schedule(operator: str, options: Options, seed: int, batches: int = BAT
     generator = random.Random(seed)
     aligned, reach = domain.aligned(definition), domain.reach(definition)
     distances = (*domain.distances(definition), *domain.edges(definition))
-    # At an edge, a job that closes 1 ms late differs; 1 ms before an edge, a job that closes 1 ms early.
+    # A clock at an edge reveals a job that closes 1 ms late; a clock 1 ms before an edge, a job that closes 1 ms early.
     around = [(one, by) for one in aligned for by in (0, -1)] + [(one, 1) for one in aligned[:1]]
     batches = max(batches, 2 * len(aligned))
     around = around[:batches]
@@ -135,7 +137,9 @@ def _times(aboard: Sequence[OnBoard]) -> tuple[list[int], int]:
 
 
 def _least(schedule: Sequence[int], reach: int, generator: random.Random) -> int:
-    """Return the smallest next value of the clock (ms); the first value is past the reach of all definitions."""
+    """Return the smallest possible next value of the clock (ms); the first value is larger than the reach of all
+    definitions.
+    """
     return schedule[-1] if schedule else reach + generator.randint(1, reach)
 
 
@@ -165,7 +169,7 @@ def _at_most_edges(
         for by in _PLACES
         for start in (least, least + generator.randint(0, reach))
     }
-    # The set _hit returns is unordered; fsum returns the same sum in any order.
+    # Use `fsum`, whose result doesn't depend on the order of the set that `_hit` returns.
     worth = {value: fsum(0.1 ** hits[goal] for goal in _hit(edges, (value,))) for value in sorted(values)}
     return generator.choice([value for value in worth if worth[value] == max(worth.values())])
 

@@ -1,7 +1,8 @@
 """Shrink a failing history: each round tries all smaller candidates in one query.
 
-A Spark query costs seconds for one candidate or a thousand. A round therefore doesn't bisect: it tries the results of
-all single simplification steps at once. One round also tries every choice of up to three records.
+A Spark query takes seconds, whether it runs one candidate or a thousand. A round therefore tries the results of all
+single simplification steps at once, instead of bisecting. One round also tries all histories of up to three of the
+records.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MANY = 24
 
 
 class Deadline:
-    """A time limit for shrinking; `has_stopped` is true if candidates were left untried."""
+    """A time limit for shrinking; `has_stopped` is true if the limit ended a search that had untried candidates."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds, self.has_stopped = seconds, False
@@ -37,12 +38,12 @@ class Shrinker(Generic[T]):
     """Shrinks histories of any type.
 
     Attributes:
-        size: Returns the size of a history as a tuple that begins with the number of records; a smaller history is
-            simpler.
-        candidates: Yields the result of each simplification step; takes a history, and whether `fewer` is thorough.
-            Candidates that aren't smaller, and duplicates, are left out later.
-        combined: Takes a history and its failing candidates, the smallest first; yields further candidates for the next
-            round.
+        size: A function that returns the size of a history as a tuple, the number of records first; a history with a
+            smaller size is simpler.
+        candidates: A function that yields the result of each simplification step, given a history and whether `fewer`
+            is thorough. The shrinker ignores candidates that aren't smaller, and duplicates.
+        combined: A function that yields further candidates for the next round, given a history and its failing
+            candidates, the smallest first.
     """
 
     size: Callable[[T], tuple[Any, ...]]
@@ -61,9 +62,10 @@ class Shrinker(Generic[T]):
 
         Args:
             history: A failing history.
-            fails: Takes a round's candidates, the smallest first; returns for each candidate whether it fails.
+            fails: A function that takes a round's candidates, the smallest first, and returns for each candidate
+                whether it fails.
             rounds: The maximum number of rounds.
-            at_once: The largest number of candidates of a round, spread evenly; 0 for all.
+            at_once: The largest number of candidates in a round, chosen evenly from all candidates; 0: no limit.
             deadline: The time after which no round starts.
         """
         return self.shrink_together([history], lambda asked: [fails(asked[0])], rounds, at_once, deadline)[0]
@@ -76,12 +78,12 @@ class Shrinker(Generic[T]):
         at_once: int = 0,
         deadline: Deadline | None = None,
     ) -> list[T]:
-        """Shrink several histories as `shrink` does, with one query for a round of all histories.
+        """Shrink several histories as `shrink` does; each round runs the candidates of all histories in one query.
 
         Args:
             histories: The failing histories.
-            fails: Takes the candidates of each history, none for a finished history; returns for each candidate whether
-                it fails.
+            fails: A function that takes the candidates of each history (none for a finished history), and returns for
+                each candidate whether it fails.
             rounds: As for `shrink`.
             at_once: As for `shrink`, for each history.
             deadline: As for `shrink`.
@@ -132,7 +134,9 @@ def one_by_one(fails: Callable[[T], bool], deadline: Deadline) -> Callable[[Sequ
 
 
 def fewer(records: Sequence[T], thorough: bool) -> Iterator[list[T]]:
-    """Yield the records without a half, a quarter, two or one of them; if `thorough`, first each choice of 1 to 3."""
+    """Yield the records without a half, a quarter, two or one of them; if `thorough`, first yield each choice of 1 to 3
+    records.
+    """
     if thorough:
         for count in range(1, SMALL + 1):
             yield from map(list, combinations(records, count))

@@ -31,7 +31,7 @@ def value_size(value: Value) -> int:
         case list():
             return 1 + sum(1 + value_size(member) for member in value)
         case dict():
-            # A field may contain a key, and the key "a" is simpler than the empty key.
+            # Count the empty text as 2, because the key "a", which a field may contain, is simpler than the empty key.
             return 1 + sum(2 if member == "" else value_size(member) for member in value.values())
     return 1
 

@@ -10,11 +10,12 @@ from .cohorts import clock_schedule, record_batches, with_clock_advances
 
 
 def changes_of_rows(history: History, played: Played) -> list[Record]:
-    """Return the changes of a history's tables, of which the operator stores each row until the row is deleted.
+    """Return the changes of the tables in a history; the operator stores each row of these tables until the row is
+    deleted.
 
     Args:
         history: The history.
-        played: The reference's run of the history, because a dropped record isn't a row.
+        played: The reference's run of the history, which shows the dropped records.
     """
     tables = registration_of(history.operator).tables_stored(played.definition)
     return [accepted.record for accepted in played.accepted if accepted.record.input in tables]
@@ -29,7 +30,7 @@ def rows_stored(history: History, played: Played) -> list[Record]:
 def emptied(history: History) -> History:
     """Return a history whose last batch deletes every row of its tables, the earliest rows first.
 
-    A tombstone gets its row's timestamp, so that the history keeps its clock.
+    A tombstone has the timestamp of its row, so that the history's clock doesn't change.
     """
     batches = record_batches(history)
     batches[-1] += [row._replace(value=None) for row in rows_stored(history, play(history))]

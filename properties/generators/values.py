@@ -1,8 +1,8 @@
-"""The kinds of values and the sets of keys for histories of operators, beyond small integers and `a`, `b`, `c`.
+"""The kinds of values and the sets of keys that are drawn for histories of operators.
 
 A kind of values converts the drawn integers 0 to 3 to values, the simplest first. A set of keys contains three keys,
-the first of which is drawn most often. Kinds and sets change the values and keys of a history's records, but not the
-times.
+the first of which is drawn most often. The choice of a kind or set changes the values or keys of a history's records,
+but not the timestamps.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ValueKind:
     """A kind of values.
 
     Attributes:
-        of: Takes an integer from 0 to 3 and the index of the arrival in its history; returns the value.
+        of: The function that returns the value for an integer from 0 to 3 and the arrival's index in its history.
     """
 
     of: Callable[[int, int], Value]
@@ -47,14 +47,14 @@ VALUE_KINDS: Mapping[str, ValueKind] = {
     SMALL: ValueKind(lambda small, arrival: small),
     "negative integers": _four(0, -1, -2, -3),
     "integers that cancel": _four(0, 1, -1, -2),
-    # The sum of 40 values (a history has 20) is below 2^63. Beyond 2^53 a double represents only even numbers.
+    # The sum of 40 values is below 2^63, and a history has 20. Doubles aren't exact above 2^53.
     "large integers": _four(2**31, -(2**31) - 1, 2**53 + 1, -(2**57) - 1),
-    # Dyadic fractions, so that sums are exact in any order. One value is a whole float, one an int.
+    # Fractions are dyadic, so that sums are exact in any order; 0.0 is a whole number as a float, and -3 is an int.
     "fractions": _four(0.0, 0.5, -1.25, -3),
     EQUAL: _four(1, 1, 1, 1),
     "all different": ValueKind(lambda small, arrival: -arrival - 1 if small % 2 else arrival + 1),
     "text": _four("", "a", "B", "a "),
-    # Two texts that look the same, and two characters whose order differs between UTF-16 and code points.
+    # Two texts that look the same, and two characters that UTF-16 sorts differently from code points.
     "text of all scripts": _four("é", "e\u0301", "\uff61", "\U0001f600"),
     "text like other values": _four("0", "null", "1.0", "True"),
     "text with separators": _four('"', "|,\t", "\\", "\n\r"),
@@ -106,7 +106,7 @@ def kinds_taken(aggregate: Aggregate) -> tuple[str, ...]:
 
 
 def any_kind(definition: Any, side: str) -> tuple[str, ...]:
-    """Return the names of all kinds of values, for an input whose values the operator doesn't compute with."""
+    """Return the names of all kinds of values, because the operator doesn't compute with the values of the input."""
     return tuple(VALUE_KINDS)
 
 
@@ -129,7 +129,9 @@ def kind_named(name: str) -> ValueKind:
 
 
 def taken_like(name: str) -> str:
-    """Return the kind of `VALUE_KINDS` that the same operators accept; differs only for `COLUMN_KINDS`."""
+    """Return the kind of `VALUE_KINDS` that the same operators accept as the given kind: the kind itself, except for
+    `COLUMN_KINDS`.
+    """
     return COLUMN_KINDS[name][1] if name in COLUMN_KINDS else name
 
 

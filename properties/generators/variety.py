@@ -17,7 +17,7 @@ WIDE, FRACTION = "value beyond 2^31", "value with a fraction"
 
 
 def variety_goals(domain: Domain, definition: Any) -> Iterator[str]:
-    """Yield the names of the goals for a definition's histories, whatever kinds of values are drawn."""
+    """Yield the names of the goals for a definition's histories that don't depend on the kinds of drawn values."""
     yield from (UNORDERED, REPEATED)
     if any(_is_carried(domain, definition, side) for side in definition.inputs):
         yield DIFFERENT
@@ -38,7 +38,7 @@ def variety_met(domain: Domain, definition: Any, history: History) -> Iterator[s
     batches = [[record for record in batch if record.key is not None] for batch in record_batches(history)]
     records = [record for batch in batches for record in batch]
     unordered = any(later.timestamp < earlier.timestamp for batch in batches for earlier, later in pairwise(batch))
-    if unordered and history.clock == "batch":  # stream time has no batches
+    if unordered and history.clock == "batch":  # with stream time, batches don't matter
         yield UNORDERED
     if len({repr(record) for record in records}) < len(records):
         yield REPEATED
@@ -75,6 +75,6 @@ def _values(domain: Domain, definition: Any, side: str, records: list[Record]) -
 def _two_values(domain: Domain, definition: Any, side: str) -> tuple[Value, Value]:
     """Return two different record values that an input accepts."""
     kinds = domain.kinds(definition, side)
-    # Fixed values, because two equal draws would make the goal impossible.
+    # Use fixed values, because two drawn values could be equal, which would make the goal impossible.
     one, other = (0, 1) if SMALL in kinds else kind_named(kinds[0]).examples[:2]
     return domain.value(definition, side, one, 0, 0), domain.value(definition, side, other, 0, 0)

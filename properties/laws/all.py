@@ -1,4 +1,4 @@
-"""All laws, in the order of reports, by what they judge."""
+"""All laws: of operators on Spark, of the reference, and of jobs, each group in the order of reports."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def law_named(name: str, subject: Subject = "spark") -> Law:
 
 
 def asked_of(registration: Registration, laws: Sequence[Law]) -> tuple[list[Law], dict[str, str]]:
-    """Return the laws that apply to an operator, and the reason why each other law doesn't apply."""
+    """Return the laws that apply to an operator and, for each law that doesn't apply, the reason."""
     reasons = {law.name: reason for law in laws if (reason := law.not_checked(registration))}
     return [law for law in laws if law.name not in reasons], reasons
 
@@ -140,7 +140,7 @@ def saved_variation(run: RunOptions, saved: Mapping[str, Any]) -> Variation:
     Raises:
         BadInput: The law is unknown, or refuses the saved argument.
     """
-    # A history's result in a shared query can't be replayed without the other histories.
+    # Leave out *packing*, whose violations can't be replayed without the other histories of the query.
     laws = {law.of_jobs: law for law in (*invariants(), *SINK_FAULTS.values(), UPGRADE) if not isinstance(law, Packing)}
 
     def refuse() -> NoReturn:

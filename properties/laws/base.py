@@ -34,7 +34,7 @@ class Verdict(StrEnum):
 
 
 class CannotRecheck(BadInput):
-    """Raised if a law can't be judged again on a history; the message says why."""
+    """Raised if a law can't be rechecked (judged again) on a history; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Comparison:
 
     Attributes:
         expected: The expected outcome, and the name of its witness.
-        actual: The outcome that is compared with the expected outcome, and the name of its witness.
+        actual: The outcome to compare with the expected outcome, and the name of its witness.
         differences: The differences between the outcomes; empty if the law holds.
     """
 
@@ -93,8 +93,8 @@ class LawResult:
 
     @property
     def verdict(self) -> Verdict:
-        """Violated by one violation; inconclusive without a history, with an unmet goal, or if the check ended
-        early.
+        """The law's verdict: violated if a history breaks the law; otherwise inconclusive if no history was judged, a
+        goal is unmet or the check ended early.
         """
         if self.violations:
             return Verdict.VIOLATED
@@ -108,19 +108,20 @@ class Law:
     Attributes:
         name: The law's name in commands and reports.
         says: The law's statement, if it is the same for all operators.
-        between: The witnesses whose outcomes the law compares; a single witness's outcomes in several runs are
-            compared.
+        between: The witnesses whose outcomes the law compares; if there is one witness, the law compares several runs
+            of this witness.
         kinds: The kinds of samples that the law judges.
         needs: The field of a registration that the law requires; empty if the law applies to all operators.
         reason: The reason why the law skips an operator whose registration lacks the field.
-        follows_changelog: Whether a wrong changelog also breaks this law, so that the law then creates no
-            counterexample.
+        follows_changelog: Whether every wrong changelog breaks this law too; if so, the law creates no counterexample
+            when the changelog law is broken.
         needs_original: Whether the law compares a history with its variant, so that a recheck needs both.
-        is_plain: Whether the law can judge any number of histories by one run of Spark.
+        is_plain: Whether the law can judge any number of histories in a single Spark query.
         null_keys_alone: Whether a recheck of a history with null keys needs its own query.
-        shows_neighbours: Whether the law is inconclusive until each off-by-one number of the definition changes some
-            output.
-        at_once: The largest number of candidates in a shrinking round, because each costs a query; 0: no limit.
+        shows_neighbours: Whether the law is inconclusive unless its histories would show an off-by-one error in each
+            number of the definition.
+        at_once: The largest number of candidates in a shrinking round, for laws that run a query for each candidate; 0:
+            no limit.
     """
 
     name: ClassVar[str]
@@ -160,7 +161,7 @@ class Law:
         """Judge the law again on each case, in few queries where possible.
 
         Raises:
-            CannotRecheck: The law doesn't apply to such a case; the message says why.
+            CannotRecheck: The law can't be rechecked on one of the cases; the message says why.
             MissingTool: The machine lacks a tool that the law needs.
             StreamproofError: A query failed.
         """
@@ -173,7 +174,7 @@ class Law:
         return [comparisons[index] for index in range(len(cases))]
 
     def recheck_together(self, histories: Sequence[History], witness: QueryWitness) -> list[Comparison]:
-        """Judge a law without variants again on histories, in queries that they share."""
+        """Judge a law without variants again on histories that share queries."""
         raise NotImplementedError
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
@@ -181,14 +182,16 @@ class Law:
         return self.recheck_together(cohort.histories, witness)
 
     def cases_of(self, history: History) -> list[Case]:
-        """Return the cases of a history; the shrinker searches for the smallest history with a violating case."""
+        """Return the cases to judge for a history; the shrinker searches for the smallest history that has a violating
+        case.
+        """
         return [Case(history)]
 
 
 def violations(
     histories: Iterable[History], comparisons: Iterable[Comparison], way: RunOptions | None = None
 ) -> Iterator[BrokenCase]:
-    """Yield a violation for each history whose outcomes differ; later histories may lack a comparison.
+    """Yield a violation for each history whose outcomes differ; the last histories may lack a comparison.
 
     Args:
         histories: The histories.

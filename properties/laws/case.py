@@ -1,4 +1,4 @@
-"""The input for judging a law again: a history, with its original or the options of its second run."""
+"""The input of a recheck, which judges a law again: a history, with its original or the options of its second run."""
 
 from __future__ import annotations
 

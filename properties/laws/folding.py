@@ -1,4 +1,6 @@
-"""Fold a changelog batch by batch, and compare each table with the meaning of the records that were accepted so far."""
+"""Fold a changelog batch by batch, and compare each table with the meaning (the correct table) of the records accepted
+so far.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,14 @@ def folded_differences(history: History, played: Played, emitted: Sequence[Seque
     asked: tuple[int, int] | None = None
     for batch, ((_, accepted, clock), outputs) in enumerate(zip(played.steps, emitted, strict=True)):
         if asked == (accepted, clock) and not outputs:
-            continue  # the same records as after the previous batch, so the same result
+            continue  # nothing has changed since the previous batch
         asked = accepted, clock
         if definition.is_stream:
             stream = bag([*stream, *outputs])
         result: FinalResult = stream if definition.is_stream else fold(outputs, table)
         meant = canonical(operator.meaning(definition, played.accepted[:accepted], clock), definition.unordered)
         folded = canonical(result, definition.unordered)
-        # an equality test first, because listing the differences is slower
+        # Test equality first, because listing the differences is slower.
         if meant != folded and (wrong := result_differences(history.name, batch, meant, folded)):
             return wrong
     return []

@@ -31,7 +31,7 @@ PART = 5
 
 
 class Kind(Enum):
-    """What a sample's histories are for."""
+    """The purpose of a sample's histories, which determines the laws that judge them."""
 
     RANDOM = "random histories of a profile"
     WITHOUT_LATE_DATA = "histories of a profile without late data"
@@ -66,11 +66,11 @@ class Variant:
 
 @dataclass(frozen=True)
 class Sample:
-    """Histories of one profile with the same clock schedule, and what they are for.
+    """Histories of one profile with the same clock schedule, and their purpose.
 
     Attributes:
         registration: The operator.
-        kind: What the histories are for.
+        kind: The purpose of the histories.
         profile: The name of the profile.
         options: The profile's options that all histories share.
         histories: The histories to run.
@@ -81,8 +81,8 @@ class Sample:
             definition.
         is_emptied: Whether some of the histories end with the deletion of all rows of their tables.
         ways: The options of the second runs for each law; all histories of a pool have the same second runs.
-        more: Further facts for laws about this kind of sample: a retention (ms), Spark's settings, goals that a pool's
-            clock meets.
+        more: Data for the laws that judge this kind of sample: a retention (ms), Spark's settings, or the goals that a
+            pool's clock meets.
     """
 
     registration: Registration
@@ -119,18 +119,21 @@ class Sample:
         return self.kind is Kind.RANDOM and self.registration.bounds_state(self.definition)
 
     def goals(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return names of goals with the profile's name, or with the operator's name if the definition is random."""
+        """Return names of goals, extended by the profile's name, or by the operator's name if the definition is
+        random.
+        """
         return tuple(names) if self.is_pooled else tuple(f"{name} ({self.profile})" for name in names)
 
     def cover(self, counts: Mapping[str, int]) -> Counter[str]:
-        """Count the met goals; the names are as in `goals`."""
+        """Return the counts of met goals, with the names as in `goals`."""
         if self.is_pooled:
             return Counter({name: count for name, count in counts.items() if count})
         return Counter({f"{name} ({self.profile})": count for name, count in counts.items() if count})
 
 
 class CohortRun:
-    """A sample's histories and variants, which run for each subject in queries that a pool's samples share.
+    """A sample's histories and variants; each subject (an operator or a mutant) runs them in queries that the samples
+    of a pool share.
 
     Args:
         sample: The sample.
@@ -181,12 +184,12 @@ class CohortRun:
         return max(range(len(self.sample.histories)), key=lambda index: len(self.played[index].entries))
 
     def alone(self, subject: int) -> Outcome:
-        """Run one history for a subject in its own query."""
+        """Return a subject's outcome of the history `runs_alone`, from a query with only this history."""
         prepared = self._alone.get(subject)
         return self._run_alone(subject) if prepared is None else prepared.result()
 
     def prepare_alone(self, executor: Executor) -> None:
-        """Start running one history alone for each subject, in other threads."""
+        """Start running a history alone for each subject, in other threads."""
         self._alone = {subject: executor.submit(self._run_alone, subject) for subject in range(len(self.witnesses))}
 
     def _run_alone(self, subject: int) -> Outcome:
@@ -222,7 +225,7 @@ class Pool:
         return sum(self._queries)
 
     def count(self, queries: int) -> None:
-        """Count queries, possibly from several threads at once."""
+        """Add a number of queries to the count; threads may call this method concurrently."""
         self._queries.append(queries)
 
     def prepare(self, ways: Sequence[RunOptions], executor: Executor) -> None:
@@ -230,8 +233,8 @@ class Pool:
         self._prepared = {options: executor.submit(self._run, options) for options in ways}
 
     def let_go(self) -> None:
-        """Drop the references to the pool's runs, which refer to the pool, so that its outcomes can be freed at
-        once.
+        """Drop the pool's references to its runs, so that Python frees their outcomes without waiting for a garbage
+        collection.
         """
         self.members = ()
         self._answers.clear()
@@ -344,7 +347,7 @@ class TypedRun:
 
 
 class Run:
-    """A subject's part of a shared run: the histories, their outcomes, and the reference's runs."""
+    """The results for one subject of a shared run: the histories, their outcomes, and the reference's runs."""
 
     def __init__(self, whole: CohortRun, subject: int) -> None:
         self.whole, self.subject, self.witness = whole, subject, whole.witnesses[subject]
@@ -368,6 +371,6 @@ class Run:
         return len(self.sample.histories)
 
     def again(self, options: RunOptions) -> Answers:
-        """Return the outcomes of the first histories with other options; all laws share this second run."""
+        """Return the outcomes of the first histories in a second run with other options, which all laws share."""
         count = len(self.whole.part(options))
         return self.whole.pool.answers(self.whole, options).part(self.subject * count, count)

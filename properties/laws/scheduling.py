@@ -29,13 +29,17 @@ GOALS = (
 
 
 class ScheduledLaw(Law):
-    """A law about schedules of delivery; the shrinker tries several schedules of a history without deliveries."""
+    """A law about schedules of message delivery; for a history without deliveries, the shrinker tries several
+    schedules.
+    """
 
     needs = "protocol"
     reason = "its registration has no message protocol, because it sends no messages"
 
     def cases_of(self, history: History) -> list[Case]:
-        """Return a history with deliveries unchanged; for another history, return always the same few schedules."""
+        """Return the history itself if it has deliveries; otherwise return the history under a few schedules, always
+        the same.
+        """
         if any(isinstance(line, Delivery) for line in history.lines):
             return [Case(history)]
         return [Case(scheduled(history, random.Random(f"{number} {history.to_text()}"))) for number in range(TRIES)]

@@ -32,8 +32,8 @@ STAYS: Mapping[str, str] = {
 
 
 def why(law: str) -> str:
-    """Return the reason to keep a law that alone kills none of the given mutants; return an empty text for a user's
-    law.
+    """Return the reason to keep a law: a mutant that only this law kills, or another reason; return an empty text for a
+    user's law.
     """
     if law in KILLS_ALONE:
         operator, mutant = KILLS_ALONE[law]

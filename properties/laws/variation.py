@@ -1,6 +1,6 @@
-"""Variations of how Spark runs a job's query, which mustn't change the query's output.
+"""Variations of a job's run on Spark, such as a restart, which mustn't change the output.
 
-A variation is small enough to save with a counterexample, whose replay then has the same options.
+A counterexample's file contains its variation, so that a replay uses the same run options.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CHANGED = "a history whose rows the job receives differently"
 
 @dataclass(frozen=True)
 class Variation:
-    """A variation of how Spark runs a job's query; the default is a run with default options.
+    """A variation of a job's run on Spark; by default, the run has default options.
 
     Attributes:
         run: The run options of the query.
@@ -30,15 +30,16 @@ class Variation:
         given: The law's argument as JSON, such as the batch in which the query dies; None: nothing is saved.
         when: The varied run in words, such as `with five shuffle partitions`.
         otherwise: The run with default options, in words.
-        comparing: What must stay the same: the rows of each batch, or the final table.
-        vary: Returns the history that the job receives for a drawn history.
+        comparing: The part of the output that must stay the same: the rows of each batch, or the final table.
+        vary: The function that returns the history that the job receives instead of a drawn history.
         goals: The coverage goals that a varied run must meet.
-        parts: Returns smaller variations for the output of a run, the likeliest to differ first; None: there are no
-            smaller variations.
-        share: Returns a smaller variation for the number of a history, if each history runs in its own query; None:
-            each history runs with the whole variation.
-        remedy: The advice if a correct job differs under the variation.
-        is_alone: Whether a history runs alone, but must emit the rows that the oracle expects in the shared query.
+        parts: The function that returns smaller variations, given the output of a run; the variations most likely to
+            differ come first. None: there are no smaller variations.
+        share: The function that returns a smaller variation for the index of a history, if each history runs in its own
+            query; None: each history runs with the whole variation.
+        remedy: The advice to the user for the case that a correct job differs under the variation.
+        is_alone: Whether a history runs alone, and its rows are compared with the rows expected of it in the shared
+            query.
     """
 
     run: RunOptions
@@ -66,7 +67,7 @@ class Invariant(ABC):
 
     Attributes:
         of_jobs: The law's name in reports and counterexamples of jobs, such as `a restart`.
-        given: The default of the argument `given` of `variation`, as JSON; None: `variation` needs no argument.
+        given: The default for the parameter `given` of `variation`, as JSON; None: `variation` needs no argument.
     """
 
     of_jobs: str

@@ -1,4 +1,6 @@
-"""The foreign-key join: values are JSON text; a foreign key is prefixed like any key."""
+"""The registration of the foreign-key join: values are JSON text; in a shared query, foreign keys get the history's
+number as a prefix, like keys.
+"""
 
 from __future__ import annotations
 
@@ -53,9 +55,7 @@ def referring(join: OneToManyJoin, columns: Columns) -> dict[str, Any]:
 
 
 def answers_all(options: Options) -> bool:
-    """Return whether every change of a left row gets a response with these options, according to their
-    documentation.
-    """
+    """Return whether the options make the protocol respond to every change of a left row, as documented."""
     return options.get("join") == "left" or options.get("protocol") == "answer"
 
 
@@ -172,7 +172,9 @@ def left_keys(history: History) -> list[Key]:
 
 
 def concerns_left_key(history: History, key: Key) -> Callable[[Record], bool]:
-    """Return whether a record is a left row of a key, or a right row, because any left row may refer to a right row."""
+    """Return whether a record can affect a key: left rows of the key can, and all right rows, because the key may refer
+    to any of them.
+    """
     return lambda record: record.key == key or record.input == "right"
 
 
@@ -184,7 +186,7 @@ REGISTRATION = Registration(
         "left": {"foreign_key": "artist", "join": "left"},
         "left, null kept": {"foreign_key": "artist", "join": "left", "null_foreign_key": "keep"},
     },
-    # Histories without delivery lines: another sample draws schedules of delivery.
+    # The space leaves out explicit deliveries, because a separate sample draws schedules of delivery.
     space=OptionSpace(
         {
             "foreign_key": ("artist", "country"),

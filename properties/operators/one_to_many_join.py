@@ -1,4 +1,6 @@
-"""The registration of the one-to-many join, similar to the foreign-key join; a result's two keys are one JSON text."""
+"""The registration of the one-to-many join, which resembles the foreign-key join; the two keys of a result are a single
+JSON text.
+"""
 
 from __future__ import annotations
 

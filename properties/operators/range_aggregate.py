@@ -72,7 +72,7 @@ def _met(history: History, played: Played) -> Iterator[str]:
 
 
 def _repeats(ranges: RangeAggregate, once: Outcome, twice: Outcome) -> tuple[FinalResult, FinalResult]:
-    """Expect a result in which a repeated record counts everything twice."""
+    """Return the result if every record arrives twice: each value counts twice."""
     expected = bag(change._replace(value=doubled_value(ranges.aggregate, change.value)) for change in changes_of(once))
     answers: dict[Key | None, list[Any]] = defaultdict(list)
     for entry in twice.entries:
@@ -86,7 +86,7 @@ def _with_clock(history: History) -> Iterator[tuple[int, int, Record]]:
 
 
 def _with_retention(history: History, retention_ms: int) -> Outcome:
-    """Return the reference's output without records beyond the retention, which become dropped records."""
+    """Return the reference's output under a retention: records beyond the retention become dropped records."""
     taken: list[list[Record]] = [[] for _ in history.batches]
     dropped: list[Entry] = []
     for batch, clock, record in _with_clock(history):
@@ -141,7 +141,7 @@ REGISTRATION = Registration(
         asked=_ASKED,
     ),
     sql=Sql(beside(__file__), aggregated_events, is_stream=always, values=aggregate_values),
-    # A range is longer than a step of the schedule, so that it reaches rows from before the next batch's clock.
+    # The range is longer than a step of the clock schedule, so that it contains rows behind the clock.
     retention=Retention({"list": ({"preceding_ms": 20}, 15)}, _build, _retention_differences, _sides),
     unbounded="it accepts rows of any age, so every row is stored forever: see the law retention",
     mutants=MutantsOf("range_aggregate"),

@@ -48,7 +48,7 @@ def event_of(changes: Scd1, record: Record) -> Event | None:
 
 
 def fields_of(changes: Scd1, records: Sequence[Record]) -> list[Field]:
-    """Return the columns of change events; a delete also has its row, if the event contains the row."""
+    """Return the columns of change events; a delete's columns contain its row, if the event contains the row."""
 
     def of_event(part: Callable[[Event], Any]) -> Callable[[Record, Any], Any]:
         def of(record: Record, prefixed: Any) -> Any:
@@ -71,7 +71,7 @@ def fields_of(changes: Scd1, records: Sequence[Record]) -> list[Field]:
 
 
 def called_with(changes: Scd1) -> dict[str, Any]:
-    """Return the arguments of both dimensions, besides the arguments of every operator."""
+    """Return the arguments that both kinds of dimensions have in addition to the arguments of every operator."""
     return {
         "value": VALUE,
         "sequence_by": changes.sequence_by and SEQUENCE,
@@ -113,7 +113,7 @@ def _value(changes: Scd1, side: str, value: Value, choice: int, near: int) -> Va
 
 
 def _agreed(changes: Scd1, records: Sequence[Record]) -> list[Record]:
-    """Return events in which events of a key with equal sequence and order are copies of the first such event."""
+    """Return the events, but replace events of a key with equal sequence and order by copies of the first of them."""
     first: dict[Any, Value] = {}
     agreed = []
     for record in records:

@@ -1,6 +1,6 @@
 """The registration of session windows; the column of values has the type of the aggregate.
 
-A record counts as a separate session, as in KIP-94: a record that joins a session merges two sessions, and a record
+As in KIP-94, a record first forms its own session: a record that joins a session merges two sessions, and a record
 between two sessions merges three. A record can't merge more sessions, because open sessions of a key lie more than a
 gap apart: three sessions would span more than the two gaps around a record.
 """
@@ -178,7 +178,7 @@ def _met(history: History, played: Played) -> Iterator[str]:
 
 
 def _goals(windows: SessionWindows) -> Iterator[str]:
-    impossible = {EMPTY}  # a run of few histories may have no batch without records
+    impossible = {EMPTY}  # with few histories, each batch may have records
     if windows.late == "own" or not windows.grace_ms:
         impossible.add(RESCUED)
     yield from (name for name in GOALS if name not in impossible)
@@ -187,12 +187,12 @@ def _goals(windows: SessionWindows) -> Iterator[str]:
 
 
 def _impossible_under_stream_time(windows: SessionWindows) -> tuple[str, ...]:
-    # Two sessions of a key lie more than a gap apart, so the earlier session is closed then.
+    # Without a grace, stream time closes a session before a later session of the key starts.
     return () if windows.grace_ms else (THREE, BEYOND)
 
 
 _ASKED = (
-    # Closed sessions stay for a while. The clock of the last closings prevents repeated output.
+    # A retention keeps closed sessions in the state; the clock of the last closings prevents repeated output.
     AskedOptions({"gap_ms": 10, "grace_ms": 5, "aggregate": "sum", "emit": "close", "retention_ms": 60}),
     AskedOptions({"gap_ms": 7, "grace_ms": 5, "aggregate": "max"}),
     AskedOptions({"gap_ms": 10, "aggregate": "list", "emit": "close", "late": "own"}),

@@ -162,9 +162,9 @@ REGISTRATION = Registration(
     coverage=Coverage(_met, _goals),
     free_order=lambda join: FreeOrder.ANY,
     by_clock=lambda join: True,
-    # With `arrival` or `eager`, a join's output shows which record arrived first.
+    # Profiles with `arrival` or `eager` are left out, because their output depends on the order of arrival.
     without_late_data={"outer, close": {"grace_ms": 1000}},
-    # A repeated partner repeats a pair; other results are repeated only by the repeated record itself.
+    # A pair is repeated for each repeated partner, any other result only for the repeated record itself.
     repeats=emitted_again(lambda value: 2 if None in value else 4),
     spark=join_binding("stream_stream_join", "StreamStreamLogic", _common, _ASKED),
     native=Native(

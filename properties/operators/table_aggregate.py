@@ -1,4 +1,6 @@
-"""The registration of the table aggregate: a group is prefixed like any key; a value has the type of the aggregate."""
+"""The registration of the table aggregate: groups get the history's number as a prefix, like keys; values have the
+aggregate's type.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,7 @@ def _group_named(options: Options) -> Callable[[Record], Key | None]:
 
 
 def _topology(builder: Builder, groups: TableAggregate) -> Any:
-    # A value is a JSON array of its group and of its member as text.
+    # The value is a JSON array of two texts: the group and the member.
     grouped = builder.grouped_by_first(builder.table("events"))
     if groups.aggregate.name == "count":
         return grouped.count()

@@ -119,7 +119,7 @@ def _distances(windows: WindowAggregate) -> tuple[int, ...]:
 def _edges(windows: WindowAggregate) -> tuple[int, ...]:
     if windows.unit == "tuple":
         return ()
-    # times of a window's last or first row, also for windows that still accept late records
+    # Distances behind the clock of the first and last rows of windows that close, or that still accept late records.
     latest = windows.late_ms
     return (windows.size, windows.size + latest, latest) if latest else (windows.size,)
 
@@ -183,12 +183,12 @@ def _goals(windows: WindowAggregate) -> Iterator[str]:
 
 
 def _repeats(windows: WindowAggregate, once: Outcome, twice: Outcome) -> tuple[FinalResult, FinalResult] | None:
-    # One more record shifts the bounds of all later tuple-based windows.
+    # Tuple-based windows have no declared result: each repetition shifts the bounds of all later windows.
     return None if windows.unit == "tuple" else doubled(windows, once, twice)
 
 
 def _by_clock(windows: WindowAggregate) -> bool:
-    # Tuple-based windows may be emitted early by time.
+    # Tuple-based windows depend on the clock only if they are emitted early by time.
     return windows.unit == "ms" or (windows.early is not None and windows.early.every_ms is not None)
 
 

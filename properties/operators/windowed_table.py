@@ -72,7 +72,7 @@ def _fields(table: WindowedTable, records: Sequence[Record]) -> list[Field]:
 
 
 def _on(inputs: Sequence[str], field: Field) -> Field:
-    """Return a column that only some inputs fill."""
+    """Return a column that has values only in the rows of some inputs."""
     return field._replace(of=lambda record, prefixed: field.of(record, prefixed) if record.input in inputs else None)
 
 
@@ -132,7 +132,7 @@ def _without_driver(table: WindowedTable, emitted: DataFrame) -> DataFrame:
         return emitted
     from pyspark.sql import functions as F
 
-    # A cohort identifies its reserved key only by name.
+    # Keep the reserved key's name, by which a cohort identifies the key.
     return emitted.filter(~F.col(KEY).startswith(f"{WATERMARK_DRIVER}@"))
 
 
@@ -240,7 +240,7 @@ def _value(definition: Any, side: str, value: Value, choice: int, near: int) -> 
         return table_row(definition, side, value, choice, near)
     if choice >= CHOICES - 2:
         return None
-    # Windows from 0 on, and windows around an event's time; no window starts 1 ms after another window.
+    # Look up windows near 0 or near an event's time, or a time 1 ms after a window's start, where no window starts.
     around = max(0, near // definition.step_ms - choice % 3)
     start = None if choice == CHOICES - 3 else (choice if choice % 2 else around) * definition.step_ms
     start = around * definition.step_ms + 1 if choice == CHOICES - 6 else start
@@ -255,7 +255,7 @@ def _numbers(table: WindowedTable) -> Iterator[Number]:
     yield number_of(table, "size_ms", {"step_ms": table.step_ms})
     yield from (number_of(table, option) for option in ("step_ms", "grace_ms"))
     if table.with_ == "windowed_table":
-        yield number_of(table, "shift_ms", apart=table.step_ms)  # no window starts within a step
+        yield number_of(table, "shift_ms", apart=table.step_ms)  # windows start only at whole steps
 
 
 def _met(history: History, played: Played) -> Iterator[str]:
@@ -307,7 +307,7 @@ def _within(history: History, retention_ms: int, outcome: Outcome) -> Outcome:
         if end is None or end + table.grace_ms + retention_ms > clock_before(history, entry.batch):
             entries.append(entry)
         elif table.looked_up and isinstance(entry.output, Change):
-            # A row that looks up a window is emitted in any case, with or without the window.
+            # A row that looks up a window is always emitted, with or without the window.
             change = entry.output._replace(value=[entry.output.value[0], None], timestamp=0)
             entries.append(entry._replace(output=change))
     return replace(outcome, entries=entries)
@@ -413,7 +413,7 @@ REGISTRATION = Registration(
     coverage=Coverage(_met, _goals),
     free_order=lambda table: FreeOrder.ANY,
     by_clock=lambda table: True,
-    # Look-ups aren't included: they find the windows that exist when they arrive.
+    # Look-ups are left out, because a look-up finds the windows that exist at its arrival.
     without_late_data={"close": {"grace_ms": 1000, "aggregate": "list"}, "outer, shifted": {"grace_ms": 1000}},
     repeats=_repeats,
     keeps_lists_in_order=lambda table: table.aggregate.ordered,
@@ -437,7 +437,7 @@ REGISTRATION = Registration(
         _build_native,
         "window emits the reference's results; a stream as a bag per batch",
         {
-            # At the clock 30 a window just closes; 38 is 1 ms before that.
+            # At the clock 30 a window closes; the clock 38 is 1 ms before the next closing.
             "tumbling": NativeProfile({"size_ms": 9, "grace_ms": 3, "aggregate": "sum", "emit": "close"}),
             "hopping, re-keyed": NativeProfile(
                 {"size_ms": 10, "step_ms": 4, "aggregate": "list", "emit": "close", "to_stream": "window_in_value"}
@@ -463,7 +463,7 @@ REGISTRATION = Registration(
         observed="KafkaWindowedTable",
     ),
     bounded_state=lambda table: table.with_ in (None, "windowed_table"),
-    # With this retention, some window stays exactly until the clock of some batch.
+    # The retention of 11 ms ends for some window exactly at a batch's clock.
     retention=Retention(
         dict.fromkeys(("with table", "looked up by a stream", "looked up by a table"), ({}, 11)),
         _build,

@@ -1,7 +1,7 @@
 """Debezium's change events of a table: envelopes with `op`, `before` and `after`, and a tombstone after each delete.
 
-An arrival in a history is a change: the row that the change writes or deletes, whether the change deletes the row
-(`deleted`), and the time of the change (`ts_ms`). `ChangeLog` derives the envelopes from the key's changes.
+An arrival in a history is a change of a table: the row that the change writes or deletes, a flag for a delete
+(`deleted`), and the time of the change (`ts_ms`). `ChangeLog` derives the envelopes from a key's earlier changes.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ def are_in_order(source: Source, rows: Iterable[Row]) -> bool:
 
 
 def in_order(history: JobHistory, sources: Iterable[Source]) -> JobHistory:
-    """Return a history with each row's changes in time order, as in a database's log.
+    """Return a history in which the changes of each table row arrive in time order, as in a database's log.
 
-    The times of a row's changes are sorted and reassigned. A repetition of an older change becomes a repetition of the
-    latest change.
+    The function sorts the times of a row's changes, and assigns them to the changes in order. A repeated older change
+    is replaced by a repetition of the latest change.
     """
     for source in (source for source in sources if source.is_change_log):
         ordered = iter(_in_order(source, [row for name, row in history.arrivals if name == source.name]))
@@ -112,7 +112,9 @@ def _in_order(source: Source, rows: Sequence[Row]) -> list[Row]:
 
 
 def keep_order(history: JobHistory, varied: JobHistory, sources: Iterable[Source]) -> JobHistory:
-    """Return the reordered history `varied`, with the changes of each row in the order of `history`, as in a log."""
+    """Return the reordered history `varied`, but with the changes of each table row in the order of `history`, as in a
+    log.
+    """
     by_name = {source.name: source for source in sources if source.is_change_log}
     if not by_name:
         return varied
@@ -166,7 +168,7 @@ class ChangeLog:
         if row[DELETED]:
             return [envelope(row, self._columns, self._table, "d", row if before is None else before, number), None]
         self._rows[key] = row
-        # Choose by the row's content, because a shared query changes the key, and cuts must not change the result.
+        # Choose the kind of event by the row's content without the key, because a shared query changes keys.
         content = repr({name: value for name, value in row.items() if name not in self._key})
         op = "u" if before is not None else "r" if is_new and crc32(content.encode()) % 2 else "c"
         return [envelope(row, self._columns, self._table, op, before, number)]

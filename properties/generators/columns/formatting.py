@@ -34,12 +34,12 @@ def typed_row(row: Row) -> str:
 
 
 def cell(value: Any) -> str:
-    """Return a value as text, truncated if long."""
+    """Return a value as text; a long text is truncated."""
     return shortened(shown(value))
 
 
 def shortened(text: str) -> str:
-    """Return a text, truncated if long."""
+    """Return a text; a long text is truncated."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 20]}… ({len(text):,} characters)"
 
 

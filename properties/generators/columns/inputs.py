@@ -22,16 +22,16 @@ class Input:
     """A streaming input of a job.
 
     Args:
-        schema: The columns: a DDL string, a StructType or a pyarrow schema; optional with a sample. For records with a
-            payload, the payload's columns.
+        schema: The columns: a DDL string, a StructType or a pyarrow schema; optional with a sample. If the source's
+            records have a payload, the columns of the payload.
         time: The event-time column; optional if only one column is a timestamp. With records of a broker, it may be the
             record's own timestamp, such as Kafka's `timestamp`, which is the default if no column is a timestamp. A
             member of a struct is named by its path, "meta.at"; histories and oracles contain this time as the column
-            `at`, in addition to the rest of the struct. False: the source has no event time. Rows then have an arrival
-            time that only oracles get, as the column `timestamp`.
+            `at`, in addition to the rest of the struct. False: the source has no event time. Each row then has an
+            arrival time, which only oracles see, as the column `timestamp`.
         key: The key column or columns; empty for a job without a key.
         name: The input's name in reports, different for every input of a job.
-        keys: The keys to draw from, as tuples for several key columns. Histories with given keys can't share a query.
+        keys: The keys to draw from, as tuples for several key columns. If you give keys, histories can't share a query.
         values: For each column, a Hypothesis strategy or a sequence of values to draw from; at most 1,000 values are
             used.
         sample: Your own rows: the path of a parquet or CSV file, a pandas DataFrame or an Arrow table. Histories
@@ -54,7 +54,7 @@ class Input:
             these records too.
         deletes: The share of Debezium's changes that delete their row, from 0 to 1.
         identity: The column or columns that identify an event: rows of a history with equal identity are copies of each
-            other, as after a redelivery. By default any two rows may differ.
+            other, as after a redelivery. By default, each row is an event of its own.
     """
 
     schema: Any = None
@@ -83,9 +83,9 @@ class BoundaryValues:
         values: The values around the constants of each comparison, by column.
         seldom: The values around each constant in the code of functions, by column.
         times_us: Event times at which a comparison's result changes (µs since 1970).
-        passing: The values that satisfy the largest number of comparisons, by column, so that rows pass the job's
-            filters.
-        passing_us: The times of `times_us` that satisfy the largest number of comparisons.
+        passing: The values that satisfy the largest number of comparisons, by column; rows with these values pass the
+            job's filters.
+        passing_us: The event times in `times_us` that satisfy the largest number of comparisons.
     """
 
     values: Mapping[str, Sequence[ColumnValues]] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class ResolvedInput:
         malformed: The share of records with a malformed payload.
         null_values: The share of records without a payload.
         deletes: The share of a table's changes that delete their row.
-        identity: The columns that identify an event; empty if any two rows may differ.
+        identity: The columns that identify an event; empty if each row is an event of its own.
         constants: The values around the constants of the checked job's comparisons.
     """
 
@@ -150,11 +150,11 @@ class ResolvedInput:
         return [*map(self.taken, key_kinds(self.source.schema.field(column).type, around))]
 
     def identity_of(self, row: Row) -> str:
-        """Return the identity of a row's event, as a text."""
+        """Return the values of a row's identity columns as a text."""
         return repr([row[column] for column in self.identity])
 
     def taken(self, kind: ColumnValues) -> ColumnValues:
-        """Return the values that the source's format preserves: Spark reads an empty CSV text as null."""
+        """Return the values that the source's format can represent: Spark reads an empty CSV text as null."""
         encoding = self.source.encoding
         is_csv = encoding is not None and encoding.value == "csv"
         return tuple(value for value in kind if value != "") if is_csv else kind

@@ -1,4 +1,4 @@
-"""Key spaces separate the keys of many histories of a job in a shared query.
+"""A key space gives each history its own keys, so that many histories of a job can share a query.
 
 A key column contains the number of the history: text as a prefix (`00042|a`), integers as a separate range.
 """
@@ -40,7 +40,7 @@ class KeySpace:
         """Return a key's value in the key space of a history.
 
         Raises:
-            BadInput: The value is null, or an integer outside the range.
+            BadInput: The value is null, or an integer outside a history's range.
         """
         if value is None:
             raise BadInput(
@@ -72,7 +72,7 @@ class KeySpace:
         return (number, rest - self.stride // 2) if 0 < number <= MOST else None
 
     def plain(self, row: Row) -> Row:
-        """Return a row with a history's own keys instead of packed keys."""
+        """Return a row with the history's own keys instead of packed keys (keys that contain the history's number)."""
         carriers = {*self.columns.values()}
         unpacked = {name: self.unpacked(value) for name, value in row.items() if name in carriers}
         return {**row, **{name: both[1] for name, both in unpacked.items() if both is not None}}
@@ -139,7 +139,7 @@ def identity_column(given: ResolvedInput, space: KeySpace) -> str | None:
 
 
 def shared_identities(inputs: Sequence[ResolvedInput]) -> list[str]:
-    """Return the identity columns that may have equal values in several histories of a shared query."""
+    """Return the identity columns whose values may be equal in different histories of a shared query."""
     if not any(given.identity for given in inputs):
         return []
     space = key_space([given.source for given in inputs])

@@ -1,4 +1,4 @@
-"""The model of a job's check: inputs, histories of rows, and the rows that an oracle expects."""
+"""The data model of a job's check: inputs, histories of rows, and the rows that an oracle expects."""
 
 from __future__ import annotations
 
@@ -88,7 +88,9 @@ class Source:
         return max(times, default=None)
 
     def time_of(self, time_us: int) -> datetime:
-        """Return an event time as in a row: rounded down to the precision, in UTC or without a zone by its type."""
+        """Return an event time as a row contains it: rounded down to the precision, and in UTC or without a zone, as
+        the column's type requires.
+        """
         time = from_microseconds(time_us - time_us % self.grain_us)
         return time if self.schema.field(self.time).type.tz else time.replace(tzinfo=None)
 
@@ -106,7 +108,7 @@ class Unreadable(NamedTuple):
     Attributes:
         batch: The index of the record's batch.
         input: The input.
-        row: The row that the record would contain without the fault.
+        row: The row that the record's payload would contain without the fault.
         fault: The payload's fault, such as `truncated`.
     """
 
@@ -169,17 +171,21 @@ class JobHistory:
         return [time_us // 1000 for time_us in accumulate(latest, max)]
 
     def unreadable_in(self, batch: int) -> list[Unreadable]:
-        """Return the unreadable records of a batch; the last batch also includes the records of removed batches."""
+        """Return the unreadable records of a batch; the last batch also gets the records of batches that were removed
+        after it.
+        """
         last = len(self.batches) - 1
         return [one for one in self.unreadable if min(one.batch, last) == batch]
 
     @property
     def silent(self) -> JobHistory:
-        """The same history without arrivals."""
+        """A history with the same batches and clock, but without arrivals."""
         return replace(self, batches=((),) * len(self.batches), unreadable=())
 
     def with_batches(self, batches: Sequence[Sequence[Arrival]]) -> JobHistory:
-        """Return the same history with other batches; with a clock, the number of batches must stay."""
+        """Return the history with other batches; if the history has a clock schedule, the number of batches must stay
+        the same.
+        """
         return replace(self, batches=tuple(map(tuple, batches)))
 
     def first(self, count: int) -> JobHistory:
@@ -189,7 +195,7 @@ class JobHistory:
         return replace(first, numbers=self.numbers[:count])
 
     def with_arrivals(self, arrivals: Iterable[Arrival]) -> JobHistory:
-        """Return the same history with other arrivals, in batches of the same sizes."""
+        """Return the history with other arrivals, distributed over batches of the same sizes."""
         remaining = iter(arrivals)
         return self.with_batches([[next(remaining) for _ in batch] for batch in self.batches])
 
@@ -199,10 +205,10 @@ class Expected:
     """The expected outcome of a history.
 
     Attributes:
-        comparing: What the check compares.
+        comparing: The granularity of the comparison: `batches`, `cuts` or `end`.
         rows: The expected rows, in any order. `batches`: the emitted rows of each batch; `cuts`: the table after each
             batch; `end`: one list, the table at the end.
-        at_end: Whether only the final table is compared, to which the rows of `batches` fold.
+        at_end: Whether the check compares only the final table, which the rows of `batches` build up.
     """
 
     comparing: Comparing

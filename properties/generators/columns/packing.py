@@ -22,7 +22,7 @@ MOST_ROWS = 300_000
 
 
 class UnreadableKey(BadInput):
-    """The keys of a shared query can't be packed or unpacked, so each history must run in its own query."""
+    """Raised if keys can't be packed or unpacked in a shared query, so that each history must run in its own query."""
 
 
 def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed: int = 0) -> list[dict[str, pa.Table]]:
@@ -79,7 +79,8 @@ def _laid_out(
 def pack_tables(
     tables: Mapping[str, pa.Table], keyed: Mapping[str, str], count: int, sources: Sequence[Source]
 ) -> dict[str, pa.Table]:
-    """Return the static tables; a keyed table contains a copy of its rows, with packed keys, for each history.
+    """Return the static tables; a table whose rows belong to keys gets a copy of its rows, with packed keys, for each
+    history.
 
     Args:
         tables: The tables, by name.
@@ -130,7 +131,7 @@ def with_own_keys(
 
 
 def _mixed(rows: Sequence[tuple[int, Row]], generator: random.Random) -> list[Row]:
-    """Return the rows in a random order that preserves the order of arrival within each history."""
+    """Mix the rows of different histories randomly, and keep the order of arrival within each history."""
     numbers = [number for number, _ in rows]
     generator.shuffle(numbers)
     waiting: dict[int, deque[Row]] = defaultdict(deque)
@@ -153,7 +154,7 @@ def unpack(
         histories: The packed histories.
         sources: The job's inputs.
         keys: The output columns that contain the key with the history's number. If there are several such columns, as
-            after an outer join, one non-null value is enough.
+            after an outer join, a row needs a non-null value in only one of them.
         of_tables: The keys of each history in static tables.
 
     Raises:
@@ -199,7 +200,7 @@ def _rows_of(history: JobHistory) -> list[tuple[str, Row]]:
 def _restored(
     rows: Sequence[Row], owners: Sequence[int], own: Sequence[set[Any]], space: KeySpace
 ) -> list[dict[str, Any]]:
-    """Replace packed keys by the histories' own keys in every column and nested field of a job's output.
+    """Replace packed keys by the histories' own keys, in all columns and nested fields of a job's output.
 
     A text with a history's prefix counts as a key. An integer may be in a history's range by chance, so the integers of
     a column or field count as keys only if all its rows contain keys.

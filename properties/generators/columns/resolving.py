@@ -223,7 +223,7 @@ def _fitted(values: Sequence[Any], column: pa.Field, where: str) -> tuple[Any, .
 
 
 def _same(value: Any, fits: Any) -> bool:
-    # Arrow has already converted members of lists and structs. A NaN isn't equal to itself.
+    # Accept lists and structs, whose members Arrow has already converted, and NaN, which isn't equal to itself.
     return isinstance(fits, (list, dict)) or value != value or bool(value == fits)
 
 
@@ -338,11 +338,11 @@ def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _sample_rows(table: pa.Table, source: Source, from_schema: bool) -> tuple[Row, ...]:
-    if source.encoding is not None:  # streamproof draws other event times for the sample's rows
+    if source.encoding is not None:  # replace the sample's event times, which streamproof draws
         times = pa.array([from_microseconds(0)] * table.num_rows, source.schema.field(source.time).type)
         place = table.schema.get_field_index(source.time)
         table = table.append_column(source.time, times) if place < 0 else table.set_column(place, source.time, times)
-        if source.is_change_log:  # streamproof draws the deletes
+        if source.is_change_log:  # a sample has no deletes: streamproof draws them
             table = table.append_column(debezium.DELETED, pa.array([False] * table.num_rows))
     if from_schema:
         table = _cast(table, source.schema)

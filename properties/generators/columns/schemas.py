@@ -48,7 +48,7 @@ TOKEN = re.compile(rf"{NAME.pattern}|{NUMBER.pattern}|\S")
 
 
 class _NotPlain(Exception):
-    """Spark's own parser must read the schema."""
+    """Raised if only Spark's own parser can read a schema."""
 
 
 def needs_spark(schema: Any) -> bool:
@@ -101,7 +101,7 @@ def _arrow_field(field: T.StructField) -> pa.Field:
         kept = back.dataType == field.dataType and not _is_tagged(made)
     except PySparkException:
         kept = False
-    if not kept:  # such as a variant, which is a struct in Arrow, or a text with a collation
+    if not kept:  # for example a variant, or a text with a collation
         raise BadInput(
             f"the column {field.name!r} has the type {field.dataType.simpleString()}, which Arrow can't "
             f"transfer to Spark: give another type, and cast it in the job"
@@ -206,7 +206,7 @@ class _Ddl:
         return self.tokens.popleft()
 
     def _took(self, *tokens: str) -> bool:
-        """Consume the given tokens if they are next."""
+        """Consume the given tokens, and return true, if they are the next tokens."""
         if tuple(token.lower() for token in islice(self.tokens, len(tokens))) != tokens:
             return False
         for _ in tokens:

@@ -214,7 +214,7 @@ def pattern_of(pattern: str) -> re.Pattern[str]:
     Raises:
         re.error: Python can't parse the pattern.
     """
-    with warnings.catch_warnings(action="ignore"):  # the pattern is in Java's syntax
+    with warnings.catch_warnings(action="ignore"):  # Python warns about parts of Java's syntax
         return re.compile(pattern)
 
 
@@ -288,7 +288,7 @@ def constants_of(comparison: Term) -> list[Any]:
 
 
 def compared(comparison: Term) -> Term:
-    """Return the child of a comparison that contains columns."""
+    """Return the operand of a comparison that contains columns."""
     return next(child for child in comparison.children if child.columns)
 
 
@@ -305,7 +305,7 @@ def is_comparison(term: Term) -> bool:
 
 
 def solutions(term: Term, target: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield columns with values for which an expression equals, or almost equals, `target`.
+    """Yield columns, each with a value for which an expression is equal, or almost equal, to `target`.
 
     Numbers are fractions. An expression that can't be solved yields no values.
     """
@@ -345,7 +345,7 @@ def solutions(term: Term, target: Any) -> Iterator[tuple[Any, Any]]:
 
 def _solved_by_inverse(term: Term, target: Fraction) -> Iterator[tuple[Any, Any]]:
     left, right = term.children[:2]
-    if left.columns and right.columns:  # assume that the other operand is zero or one
+    if left.columns and right.columns:  # solve for each side as if the other were 0 (or 1)
         for side in (left, right):
             yield from solutions(side, target)
         return

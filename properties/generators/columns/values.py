@@ -1,7 +1,8 @@
 """Values of any column type, in sets of about four values, so that equal values occur in a small history.
 
-64 numbers add up without overflow, and fractions are dyadic, so sums are exact in any order. NaN and negative zero are
-left out, because systems compare these values differently. `constants` draws values around a job's constants.
+The sum of 64 numbers never overflows, and fractions are dyadic, so sums are exact in any order. NaN and negative zero
+are left out, because systems compare these values differently. The module `constants` draws values around a job's
+constants.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TERMS = 64
 TEXTS: Sequence[ColumnValues] = (
     ("x", "y", "z", ""),
     ("a", "A", "a ", " a"),
-    # Two texts that look the same, and two characters whose order differs between UTF-16 and code points.
+    # Two texts that look the same, and two characters that UTF-16 sorts differently from code points.
     ("é", "e\u0301", "\uff61", "\U0001f600"),
     ("0", "null", "1.0", "-3"),
     ('"', "|,\t", "\\", "\n"),
@@ -94,14 +95,14 @@ def _plain_kinds(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
 
 def _integers(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
     large: int = 2 ** (kind.bit_width - 1) // TERMS
-    # Beyond 2^53 a double represents only even numbers; beyond 2^31 an int represents none.
+    # Draw numbers that faulty code changes: doubles aren't exact above 2^53, and an int overflows above 2^31.
     beyond = [number for number in (2**53 + 1, 2**31, -(2**31) - 1, large, -large) if abs(number) <= large]
     found = [(1, 2, 3, 5), (0, 1, -1, 2), (0, -1, -2, -3), tuple(beyond[:4])]
     return [tuple(number for number in numbers if abs(number) <= large) or (0, 1) for numbers in found]
 
 
 def _decimals(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
-    # Spark adds decimals with ten more digits, where possible.
+    # The sum of decimals has ten more digits in Spark, at most 38, so only sums of long decimals can overflow.
     unit, large = 10**kind.scale, (10**kind.precision - 1) // (1 if kind.precision <= 28 else TERMS)
     found = [
         (unit, 2 * unit, unit // 2, 5 * unit + unit // 4),
@@ -168,7 +169,7 @@ def _structs(fields: Sequence[pa.Field], around: datetime) -> list[ColumnValues]
         made = {}
         for shift, (field, found) in enumerate(zip(fields, of, strict=True)):
             values = found[which % len(found)]
-            # The fourth value contains a null in its last nullable field.
+            # The last field, if nullable, is null in the fourth value.
             null = field.nullable and number == 3 and shift == len(fields) - 1
             made[field.name] = None if null else values[(number + shift) % len(values)]
         return made

@@ -70,7 +70,8 @@ class Encoder:
 
         Args:
             rows: The rows.
-            unreadable: The unreadable records that arrive after the rows, each as a row and the fault of its payload.
+            unreadable: The unreadable records that arrive after the rows, each as the row that it would contain and the
+                fault of its payload.
             clock_us: The largest event time by the end of the batch (µs), which is the timestamp of the batch's Kafka
                 records; by default the largest event time of the rows so far.
 

@@ -1,7 +1,7 @@
 """The columns of a plan whose values don't depend on an arbitrary choice of Spark.
 
-Spark keeps any of several duplicates, and a limit keeps any rows. Columns in which these rows differ vary between runs,
-and can't be compared.
+Spark keeps any of several duplicates, and a limit keeps any rows. The columns in which these rows differ vary between
+runs, so the fuzzer can't compare them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def exact_columns(node: Node) -> frozenset[str] | None:
     match node:
         case Deduplication():
             is_chosen = node.within_watermark and any(one.is_stateful for one in node.input.walk())
-            return None if is_chosen else frozenset(node.by)  # the kept duplicate decides when Spark forgets
+            return None if is_chosen else frozenset(node.by)  # the kept duplicate's time decides when Spark forgets
         case Limit():
             return frozenset()
         case Aggregation() | Processing():

@@ -64,7 +64,7 @@ def draw_rows(generator: random.Random, query: Query, histories: int, silence: f
         generator: The generator.
         query: The query.
         histories: The number of histories.
-        silence: A share from `SILENCES`; drawn by default.
+        silence: The share of batches in which an input is silent, from `SILENCES`; drawn by default.
     """
     return _Drawer(generator, query, silence).drawn(histories)
 
@@ -76,11 +76,11 @@ class _Drawer:
         nodes = [*query.plan.walk()]
         delays = [node.delay_us for node in nodes if isinstance(node, WithWatermark)] or [0]
         self.least_us, self.most_us = min(delays), max(delays)
-        # The kept duplicate decides when Spark removes its state, so a history has a single time in each batch.
+        # Give all rows of a history in a batch the same time: the kept duplicate's time decides when Spark forgets it.
         self.one_time = any(isinstance(node, Deduplication) and node.within_watermark for node in nodes)
         self.nothing_late = generator.random() < 0.4
         self.silence = self.choice(SILENCES) if silence is None else silence
-        # Clock rows ahead of all other rows alone move the watermark, so a dropped clock row changes the output.
+        # If clock rows are ahead of all other rows, only they move the watermark, so dropping them changes the output.
         self.ahead_us = self.choice((0, MS, self.distances_us[0]))
         self.untimed = 0.0 if self.one_time else self.choice((0.0, 0.0, 0.1))  # the share of rows without event time
 
@@ -129,7 +129,7 @@ class _Drawer:
         keys: list[Any] = ["a", "b", *["c"] * (generator.random() < 0.3), *[None] * (generator.random() < 0.5)]
         values = (0, 1, 2, 3, None)
         pool = [choice(self.edges(clock[: at + 1])) for at in generator.sample(range(len(clock)), min(3, len(clock)))]
-        lag = 1 if self.query.without_data else 2  # the previous micro-batch's watermark decides which rows are late
+        lag = 1 if self.query.without_data else 2  # lateness follows the previous micro-batch's watermark
         for at, batch in enumerate(batches):
             edges = self.edges(clock[: at + 1], self.ahead_us)
             latest = max(edges)
@@ -153,7 +153,9 @@ class _Drawer:
         return time_us
 
     def closing(self, clock: Sequence[dict[str, int]]) -> list[dict[str, list[Row]]]:
-        """Return batches of clock rows that close all windows: one for each stateful operator, and two more."""
+        """Return batches of clock rows that close all windows: one batch for each stateful operator, and two more
+        batches.
+        """
         now_us = max(self.edges(clock))
         after = range(1, 3 + len(self.query.stateful))
         return [

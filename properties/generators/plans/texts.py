@@ -175,7 +175,9 @@ def _condition(node: Join) -> str:
 
 
 def processor(*plans: Node) -> str:
-    """Return the class of the functions with state in plans, which wait alike; empty if there are none."""
+    """Return the Python class of the plans' functions with state, which use the same timer; empty if the plans have
+    none.
+    """
     waits_ms = {node.by.wait_ms for plan in plans for node in plan.walk() if isinstance(node, Processing)}
     return "".join(_PROCESSOR.replace("{wait_ms}", str(wait_ms)) for wait_ms in waits_ms)
 

@@ -36,7 +36,7 @@ DELETED = "an event that is older than a delete, and arrives after the delete"
 
 
 class _Kept(Kept):
-    """The part of a row that the table keeps."""
+    """The columns and values of a row that the table keeps."""
 
     def __repr__(self) -> str:
         return shown_row(self.value)
@@ -67,7 +67,7 @@ class ChangesOracle(Oracle):
 
     @property
     def allows_fewer_columns(self) -> bool:  # type: ignore[override]
-        """Whether the job's result determines which columns are compared."""
+        """Whether the job's result may lack columns of the oracle, because the user names no columns."""
         return self.columns is None
 
     @property
@@ -156,7 +156,7 @@ class ChangesOracle(Oracle):
         return next(source for source in sources if self.input in (None, source.name))
 
     def _deleted(self, source: Source, rows: Sequence[Row]) -> list[bool]:
-        """Return for each row whether it is a delete; DuckDB evaluates the condition."""
+        """Return for each row whether it is a delete; DuckDB evaluates the user's condition."""
         if self.deletes is None:
             return [False] * len(rows)
         import duckdb
@@ -208,7 +208,7 @@ class ChangesOracle(Oracle):
     def unmet(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[str]:
         """Return the coverage goals of change events that no history meets."""
         source = self._source(sources)
-        # A database's log contains the changes of a row in order.
+        # A change log can't cover the goal of older events, because it has the changes of a row in order.
         goals = [AGAIN] if source.is_change_log else [AGAIN, OLDER, *([DELETED] if self.deletes is not None else ())]
         met: set[str] = set()
         for batches in self._events(histories, source):
@@ -319,9 +319,9 @@ def scd1(
 ) -> Scd1Oracle:
     """Expect the newest version of each row of change events: a slowly changing dimension of type 1.
 
-    Late events count too; the order of arrival, repeated events and batches don't change the table. An event that is
-    older than a delete doesn't restore the deleted row. The table is compared at the end; in update and complete mode,
-    it is compared after each batch.
+    The table includes late events; the order of arrival, repeated events and batches don't change the table. An event
+    that is older than a delete doesn't restore the deleted row. The check compares the table at the end; in update and
+    complete mode, it compares the table after each batch.
 
     Args:
         keys: The columns of a row's key.
@@ -331,7 +331,8 @@ def scd1(
             None: no event deletes a row.
         columns: The non-key columns that the table keeps. By default, all columns that the job keeps.
         ties: The columns that order events with equal sequence; the event with the largest value wins. By default,
-            drawn events with equal sequence are copies of one event, and different ones in examples are refused.
+            drawn events with equal sequence are copies of one event, and examples with different events of equal
+            sequence are refused.
         input: The input's name, if the job has several inputs.
 
     Raises:
@@ -359,7 +360,7 @@ def scd2(
 
     A version is valid from the sequence of its first event to the sequence of the next version, or of the delete that
     ends it. Intervals neither overlap nor leave gaps, except for deletes, and a key has at most one current version.
-    Late events count too: a late event divides an interval. In other respects, the rule works as `scd1`.
+    The table includes late events: a late event divides an interval. Otherwise, the rule works like `scd1`.
 
     Args:
         keys: The columns of a row's key.

@@ -29,14 +29,16 @@ MOST_COMPARED = 20
 
 
 def in_words(comparing: Comparing, equality: Equality) -> str:
-    """Return a description of what is compared, and how exactly."""
+    """Return a phrase for reports: the compared rows or tables, and how exactly values must agree."""
     return f"{STRENGTHS[comparing]}; {equality}"
 
 
 def both_flat(
     expected: Sequence[Sequence[Row]], emitted: Sequence[Sequence[Row]]
 ) -> tuple[list[list[Row]], list[list[Row]]]:
-    """Return both sides' batches with windows as columns `start` and `end`, unless both have the same window column."""
+    """Return the expected and the emitted batches with windows as columns `start` and `end`, unless both sides have the
+    same window column.
+    """
     came = [flat(rows) for rows in emitted]
     known = columns_of(came)
     return [flat(rows, known) for rows in expected], came
@@ -78,7 +80,7 @@ def difference(
     unique: Sequence[str] | None,
     equality: Equality = TWELVE_DIGITS,
 ) -> Difference | None:
-    """Return the first difference between emitted and expected rows in the expected columns, or None.
+    """Return the first difference between emitted and expected rows in the expected columns; None if there is none.
 
     Args:
         expected: The expected outcome.
@@ -108,8 +110,8 @@ def difference(
 def is_alike(found: Difference, shrunk: Difference) -> bool:
     """Return whether the difference on a smaller history may have the same cause as the difference before shrinking.
 
-    The cause may be the same if the same columns differ, or if one side lacks rows in both differences. If a value
-    differed before, one side may lack the row in the smaller history.
+    The cause may be the same if the same columns differ, or if one side lacks rows in both differences. A differing
+    value may also become a missing row in the smaller history.
     """
     if not (found.expected and found.actual):
         return (bool(found.expected), bool(found.actual)) == (bool(shrunk.expected), bool(shrunk.actual))
@@ -117,7 +119,7 @@ def is_alike(found: Difference, shrunk: Difference) -> bool:
 
 
 def _differing(difference: Difference) -> set[str]:
-    """Return the columns in which a row of one side differs from the most similar row of the other side."""
+    """Return the columns in which an expected row differs from the most similar emitted row."""
     pairs = product(difference.expected[:MOST_COMPARED], difference.actual[:MOST_COMPARED])
     each = ({name for name in one if comparable(one[name]) != comparable(other.get(name))} for one, other in pairs)
     return min(each, key=len)
@@ -130,7 +132,9 @@ def _only(columns: Sequence[str], row: Row) -> Row:
 def unmatched(
     expected: Sequence[Row], actual: Sequence[Row], columns: Sequence[str], equality: Equality
 ) -> tuple[list[int], list[int]]:
-    """Return the indexes of rows that only one side has, by the given columns, or by all columns."""
+    """Return the indexes of expected rows that aren't emitted, and of emitted rows that aren't expected; compare the
+    given columns, by default all.
+    """
     compared = columns or sorted(columns_of([expected, actual]))
     bags = ([[row.get(column) for column in compared] for row in rows] for rows in (expected, actual))
     return equality.unmatched(*bags)
@@ -190,7 +194,8 @@ def _as_result(columns: Sequence[str], wanted: Sequence[str], missing: Sequence[
 def in_their_form(
     expected: Sequence[Expected], emitted: Sequence[Sequence[Sequence[Row]]], sources: Sequence[Source]
 ) -> list[Expected]:
-    """Return expected outcomes with event times in the form of the source, if the job emits this form.
+    """Return expected outcomes with event times in the source's format (such as milliseconds), if the job emits this
+    format.
 
     Args:
         expected: The expected outcome of each history, with timestamps.
@@ -237,7 +242,7 @@ def note_kinds(kinds: Kinds, batches: Iterable[Sequence[Row]]) -> None:
 
 
 def check_kinds(wanted: Kinds, came: Kinds, where: str) -> None:
-    """Check that the rows read from a sink have the expected types, because some stores support few types.
+    """Refuse rows from a sink whose values have other types than expected, because some stores support few types.
 
     Args:
         wanted: The types of all expected values so far.
@@ -245,8 +250,8 @@ def check_kinds(wanted: Kinds, came: Kinds, where: str) -> None:
         where: The job's name in messages.
 
     Raises:
-        BadInput: All values of a column are text but no expected value is; or all are numbers, but times or truth
-            values are expected.
+        BadInput: All values of a column are text, but none of the expected values is; or all are numbers, but times or
+            truth values are expected.
     """
     for column in sorted(wanted.keys() & came.keys()):
         if len(came[column]) > 1 or len(wanted[column]) > 1:

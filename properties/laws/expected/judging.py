@@ -80,7 +80,7 @@ class Judgement(NamedTuple):
 
 @dataclass
 class Met:
-    """The met coverage goals and the facts that a check's queries have shown so far.
+    """The coverage goals met, and the facts about the job that a check's queries have shown so far.
 
     Attributes:
         covered: The coverage goals of the variation that are met.
@@ -90,16 +90,16 @@ class Met:
             after a run.
         extra: The columns of the result that the oracle doesn't return.
         left_out: The columns of the oracle that the result lacks.
-        comparing: What was compared: rows by batch, or tables.
+        comparing: The kind of comparison: of rows by batch, or of tables.
         wanted: The types of expected values, if the job has a sink.
         came: The types of the values read from a sink.
         alike: A message about two rows of a batch that `unique` doesn't distinguish; None: there are no such rows.
         nondeterministic: The columns whose values vary between runs, according to plans and runs; they aren't compared.
         plan: The last query's plan.
         settings: The session settings that the job changes.
-        triggers: The triggers of a sink that the check replaces.
+        triggers: The triggers that a sink sets and the check replaces.
         divergences: The names of the known divergences of Spark's optimizer in a sink's query plan.
-        fault: The outcome of the fault in the first query with it; None: no query has run.
+        fault: The outcome of the fault in the first query that simulated the fault; None: no query has run.
     """
 
     covered: set[str] = field(default_factory=set)
@@ -126,12 +126,12 @@ class Judge:
 
     Attributes:
         witness: Runs the job.
-        oracle: Returns the expected outcomes.
+        oracle: The oracle, which returns the expected outcomes.
         declared: The facts that the job's declaration shows.
         unique: The columns that identify the rows of an updated table, if the user names them.
         equality: The rule by which two values count as equal.
         without: The columns that the user leaves out of the comparison.
-        met: The met coverage goals and the facts that queries have shown so far.
+        met: The coverage goals met, and the facts about the job that queries have shown so far.
     """
 
     witness: RowsWitness
@@ -169,7 +169,7 @@ class Judge:
         if self.unique is None and grouping is None:
             return None
         named = grouping.columns if self.unique is None and grouping is not None else self.unique or ()
-        # The comparison replaces a window by its two fields.
+        # The comparison uses a window's fields `start` and `end` instead of the window.
         return [part for column in named for part in ((column,) if column in self.met.columns else ("start", "end"))]
 
     @property
@@ -196,11 +196,13 @@ class Judge:
         return replace(self, witness=replace(self.witness, alone=True))
 
     def with_tables(self, keyed: Mapping[str, str]) -> Judge:
-        """Return a judge of the same job, with separate table rows for each key; as `RowsWitness.keyed`."""
+        """Return a judge of the same job in which each history has its own copy of static table rows, as in
+        `RowsWitness.keyed`.
+        """
         return replace(self, witness=replace(self.witness, keyed=keyed))
 
     def compare(self, histories: Sequence[JobHistory], variation: Variation) -> list[Judgement]:
-        """Run the job on histories, in a shared query where possible, and compare the outputs.
+        """Run the job on histories, in a shared query where possible, and compare the job's output with the oracle's.
 
         Raises:
             UnreadableKey: A row of a shared query's result belongs to no known history.
@@ -240,7 +242,7 @@ class Judge:
         Raises:
             BadInput: The emitted rows can't be compared with the expected rows; the message says what to do.
         """
-        if not self.met.columns:  # the first rows of a sink show its columns
+        if not self.met.columns:  # a sink: its first rows show the columns
             self.refuse_without({name: None for batches in emitted for rows in batches for row in rows for name in row})
             self.met.columns = columns_of(flat(rows) for batches in emitted for rows in batches)
         for output in outputs:
@@ -268,7 +270,9 @@ class Judge:
         return debezium.keep_order(history, varied, self.witness.sources)
 
     def compare_alone(self, history: JobHistory, variation: Variation) -> Judgement:
-        """Run the job on a history in its own query, unless the result is cached, and compare the outputs."""
+        """Run the job on a history in its own query, or use the cached result, and compare the job's output with the
+        oracle's.
+        """
         text = repr((history.played, variation.saved))
         if text not in self._alone:
             (self._alone[text],) = self.compare([history], variation)
@@ -296,16 +300,19 @@ class Judge:
         return self.oracle.expected(histories, self.witness.sources, variation.run)
 
     def beside(self, history: JobHistory, expected: Expected, variation: Variation) -> Judgement:
-        """Run the job on a history in its own query, and compare with the expected rows in the shared query."""
+        """Run the job on a history in its own query, and compare its rows with the rows expected of the history in the
+        shared query.
+        """
         ((emitted,), (output,)) = self.witness.evaluate([self._varied(history, variation)], variation.run)
         return self._compared(expected, emitted, output, variation)
 
     def without_others(
         self, histories: Sequence[JobHistory], number: int, expected: Expected, variation: Variation
     ) -> Judgement:
-        """Run the job on a history with its keys and tables of the shared query, but without the other histories.
+        """Run the job on one history of a shared query: keep its keys and the static tables, but leave out the rows of
+        the other histories.
 
-        A job may treat some keys differently, so a history with other keys may have a different correct result.
+        The keys stay the same, because a job may treat some keys specially.
 
         Args:
             histories: The histories of the shared query.
@@ -329,7 +336,7 @@ class Judge:
     def side_by_side(
         self, expected: Sequence[Expected], emitted: Sequence[EmittedBatches], variation: Variation
     ) -> tuple[list[Expected], list[EmittedBatches]]:
-        """Return the expected and the emitted rows of histories in the compared columns."""
+        """Return the expected and the emitted rows of histories, reduced to the compared columns."""
         if self._not_compared:
             expected = [replace(one, rows=[*map(self._compared_part, one.rows)]) for one in expected]
             emitted = [[*map(self._compared_part, batches)] for batches in emitted]
@@ -344,7 +351,7 @@ class Judge:
         return [{name: row[name] for name in row if name not in left_out} for row in rows]
 
     def refuse_without(self, names: Collection[str]) -> None:
-        """Refuse names of columns to leave out that the result lacks, if the result's columns are known.
+        """Refuse to leave out columns that the result lacks, if the result's columns are known.
 
         Raises:
             BadInput: The result lacks a column to leave out, or no column remains.
@@ -393,7 +400,7 @@ class Judge:
         return difference(self.as_written(expected), emitted, mode, self.unique_columns, self.equality)
 
     def as_written(self, expected: Expected) -> Expected:
-        """Return the expected outcome as it is compared: for a sink, the rows of all batches together."""
+        """Return the expected outcome in the compared form: for a sink, the rows of all batches together."""
         if not self.is_sink or expected.comparing != "batches":
             return expected
         return Expected("end", [[row for rows in expected.rows for row in rows]])
@@ -409,20 +416,20 @@ class Judge:
         self.met.divergences = output.divergences or self.met.divergences
         self.met.fault = self.met.fault or output.fault
         self._note_nondeterministic(output, variation)
-        # Row by row, a function may emit several rows of a key; another invariant checks one call for all rows.
+        # Skip runs row by row, in which a function may emit several rows of a key in a batch.
         if variation.run.mode == "update" and not (self.is_sink or variation.run.row_by_row or self.met.alike):
             self.met.alike = next(self._rows_alike(output), None)
 
     def _note_nondeterministic(self, output: QueryOutput, variation: Variation) -> None:
         """Record the columns whose values vary between runs."""
         for plan in (self.declared.plan, output.plan):
-            # If batches run at the times of the history's clock, a time of the clock is the same in each run.
+            # If processing time follows the history's clock, the current time is the same in each run.
             found = plan.nondeterministic | (frozenset() if variation.run.processing_time else plan.of_clock)
             found |= plan.of_places if variation.law else frozenset()
             self.met.nondeterministic |= found - {*(self.unique_columns or ())}
 
     def _rows_alike(self, output: QueryOutput) -> Iterator[str]:
-        """Yield a message, with advice, about two rows of a micro-batch that have equal `unique_columns`."""
+        """Yield a message with advice if two rows of a micro-batch have equal `unique_columns`."""
         unique, grouping = self.unique_columns, self.declared.grouping
         if unique is None:
             return

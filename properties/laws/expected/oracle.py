@@ -17,10 +17,10 @@ class Oracle(ABC):
     attributes and methods have defaults.
 
     Attributes:
-        takes_late: Whether the oracle handles late rows; if not, the check draws no late rows.
+        takes_late: Whether the oracle knows which rows are late; if not, the check draws no late rows.
         distances_us: The durations on which the expected output depends (µs): gaps, sizes, delays.
-        edges_us: The step and the offset of the times at which the watermark changes the output (µs).
-        allows_fewer_columns: Whether a job's result may lack some columns that the oracle returns.
+        edges_us: The times at which the watermark changes the output, each series as a step and an offset (µs).
+        allows_fewer_columns: Whether a correct job's result may lack some of the columns that the oracle returns.
         follows_clock: Whether the expected output depends on the clock of the inputs' event times.
         derived_clock: The watermark column that the job must derive from the event time.
         runs_job: Whether the oracle runs a job, so that it can't expect values that vary between runs.
@@ -34,7 +34,7 @@ class Oracle(ABC):
     derived_clock: str = ""
     runs_job: bool = False
 
-    if TYPE_CHECKING:  # at runtime, a property would hide a dataclass field with this name
+    if TYPE_CHECKING:  # for mypy only: a real property would hide subclasses' field `name`
 
         @property
         def name(self) -> str:
@@ -47,7 +47,7 @@ class Oracle(ABC):
 
     @property
     def unchecked(self) -> Sequence[str]:
-        """What the oracle's histories leave out, each with a way to check it."""
+        """The kinds of rows that the oracle's histories leave out, each with a way to check them."""
         return ()
 
     @property
@@ -64,13 +64,13 @@ class Oracle(ABC):
         return mode == "append"
 
     def identity(self, source: Source) -> Sequence[str]:
-        """Return the columns that are equal only in copies of one event; return nothing if any rows may be equal in
-        them.
+        """Return the columns that identify an event, so that only copies of one event have equal values; return no
+        columns if each row is an event of its own.
         """
         return ()
 
     def beside(self, witness: RowsWitness) -> Oracle:
-        """Return the oracle for the checked job, whose witness the oracle may use."""
+        """Return the oracle for a checked job; the oracle may run the job by the given witness."""
         return self
 
     def refuses(self, plan: Plan, run: RunOptions) -> str | None:

@@ -85,8 +85,8 @@ class FunctionOracle(Oracle):
     """The oracle of a Python function from input rows to expected rows.
 
     The function receives a list of rows for each input and, if it has one more parameter, the clock: the largest event
-    time so far. With a clock, the function returns, after each batch, the rows emitted so far. Without a clock, it
-    returns the rows emitted by the end, when all windows are closed.
+    time so far. With a clock, the check calls the function after each batch, and it returns all rows emitted so far.
+    Without a clock, it returns the rows emitted by the end, when all windows are closed.
 
     Attributes:
         function: The function.
@@ -132,8 +132,8 @@ class FunctionOracle(Oracle):
 class ModelOracle(Oracle):
     """The oracle of a class whose objects process rows one at a time.
 
-    `arrive(row)`, or `arrive(input, row)`, returns the emitted rows, or None. `advance(clock)` is called after each
-    batch with the largest event time so far, and returns rows too. Each history gets a new object.
+    `arrive(row)`, or `arrive(input, row)`, returns the emitted rows, or None. After each batch, the check calls
+    `advance(clock)` with the largest event time so far; it also returns emitted rows. Each history gets a new object.
 
     Attributes:
         model: The class, or a function that creates an object.
@@ -151,10 +151,12 @@ class ModelOracle(Oracle):
         return f"the model {getattr(self.model, '__name__', type(self.model).__name__)}"
 
     def closes(self, mode: Mode) -> bool:
-        return False  # the function accepts the clock
+        return False  # the function gets the clock
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
-        """Run the model; return the rows of each batch, or the table after each batch if the job updates a table."""
+        """Run an object of the class on a history; return the rows of each batch, or the table after each batch if the
+        job updates a table.
+        """
         return [self._of(history, sources, run) for history in histories]
 
     def _of(self, history: JobHistory, sources: Sequence[Source], run: RunOptions) -> Expected:
@@ -308,7 +310,7 @@ class BatchOracle(OracleOfJob):
                 "a batch query has no processing-time timeouts: expect a class, whose advance(clock) receives the time"
             )
         forgets, witness = FORGETS in plan.operators, self.of(self.job)
-        if self.job is not None:  # this query may not stream: only a batch query shows its plan, or fails without rows
+        if self.job is not None:  # only running it as a batch query shows
             try:
                 witness.as_batch([JobHistory(((),))], run)
                 forgets = False
@@ -332,7 +334,7 @@ class JobOracle(OracleOfJob):
     Attributes:
         job: The other job; None: the checked job.
         run: The run options of the other job; None: the run options of the checked job.
-        comparing: What is compared: the rows of each batch, or the final table.
+        comparing: The kind of comparison: of the rows of each batch, or of the final table.
         called: The oracle's name in reports; by default the other job's name and line.
         takes_late: Whether histories may contain late rows.
         plain: A cache of the job's output by the histories' text, for checks that share the output; None: the job runs

@@ -41,7 +41,7 @@ class ReferenceOracle(Oracle):
     order: BatchOrder = "timestamp"
     takes_late = True
     allows_fewer_columns = True
-    derived_clock = "clock"  # the value column of `spark_impl`'s operators
+    derived_clock = "clock"  # the watermark column that `spark_impl`'s operators derive
 
     @property
     def name(self) -> str:
@@ -67,7 +67,7 @@ class ReferenceOracle(Oracle):
 
     @property
     def edges_us(self) -> Sequence[tuple[int, int]]:  # type: ignore[override]
-        """The step and the offset of the times at which the clock changes the output (µs)."""
+        """The times at which the clock changes the output, each series as a step and an offset (µs)."""
         return [(MS * step, MS * offset) for step, offset, _ in self._registration.domain.aligned(self.definition)]
 
     def closes(self, mode: Mode) -> bool:
@@ -110,7 +110,7 @@ class ReferenceOracle(Oracle):
         return Expected("cuts", tables)
 
     def history(self, history: JobHistory, sources: Sequence[Source], run: RunOptions) -> History:
-        """Return a job's history as a history of the operator, under a clock that moves as the job's watermark."""
+        """Return a job's history as a history of the operator, with a clock that moves like the job's watermark."""
         return History(self.operator, self.options, (*self._lines(history, sources, run),), "batch", name=history.name)
 
     def _lines(self, history: JobHistory, sources: Sequence[Source], run: RunOptions) -> Iterator[Line]:
@@ -128,7 +128,7 @@ class ReferenceOracle(Oracle):
             if clock_us:
                 yield ClockAdvance(clock_us // MS)
             yield CUT
-            if run.trigger == "default":  # the batch without data that follows
+            if run.trigger == "default":  # Spark then runs a batch without data
                 yield CUT
 
     def _value_of(self, source: Source) -> str | None:
@@ -146,13 +146,14 @@ class ReferenceOracle(Oracle):
         return self.value or (others[0] if len(others) == 1 else None)
 
     def unmet(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[str]:
-        """Return the off-by-one numbers of the options for which the reference's output is the same on all histories.
+        """Return the off-by-one errors in options that no history would show, because the reference's output stays the
+        same.
 
-        An option is larger or smaller by one, or the clock is 1 ms ahead or behind. No history shows a job with such a
-        fault.
+        In such an error, an option is larger or smaller by one, or the clock is 1 ms ahead or behind. A job with one of
+        the returned errors would conform on all histories.
         """
         if any(source.grain_us > MS for source in sources):
-            return []  # histories can't contain a difference of 1 ms
+            return []  # event times are too coarse to differ by 1 ms
         left = {neighbour.goal: neighbour for neighbour in neighbours(self.operator, self.options)}
         for one in histories:
             history = self.history(one, sources, run)
@@ -164,7 +165,7 @@ class ReferenceOracle(Oracle):
 
 
 def _batch(batch: int, history: JobHistory, run: RunOptions) -> int:
-    """Return the number of the job's batch that emits the output of a batch of the operator."""
+    """Return the index of the job's batch that emits the output of the operator's batch with the given index."""
     return min(batch // 2 if run.trigger == "default" else batch, len(history.batches) - 1)
 
 

@@ -1,4 +1,4 @@
-"""The judge of an upgrade: compares what the upgraded job emits after the earlier version's last batch."""
+"""The judge of an upgrade: compares the rows that the upgraded job emits after the earlier version's last batch."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class UpgradeJudge(Judge):
     """Compares the output of a job that continues from its earlier version's checkpoint, from the next batch on.
 
     In append mode, the upgraded job may emit a row in another batch than a run from the start, if both versions
-    together emit the rows of the run from the start. For example, with a shorter watermark a window would have closed
-    before the upgrade.
+    together emit the rows of the run from the start. For example, if the new version's watermark delay is shorter, a
+    run from the start closes a window before the upgrade.
 
     Attributes:
         from_start: Whether the oracle returns the output of a run from the start, so that rows before the upgrade are
@@ -32,8 +32,8 @@ class UpgradeJudge(Judge):
     def side_by_side(
         self, expected: Sequence[Expected], emitted: Sequence[EmittedBatches], variation: Variation
     ) -> tuple[list[Expected], list[EmittedBatches]]:
-        """Return the compared rows after the upgrade; for a sink, or an oracle without batches, return the rows at the
-        end.
+        """Return the expected and the emitted rows after the upgrade; for a sink, or an oracle without batches, the
+        rows at the end.
         """
         in_form, emitted = super().side_by_side(expected, emitted, variation)
         pairs = [self._after(*pair, variation) for pair in zip(in_form, emitted, strict=True)]

@@ -28,7 +28,8 @@ slow.
 
 
 class Replay(RerunLaw):
-    """The repeated batch may emit rows of different keys in another order, but not rows of the same key.
+    """The law *replay*: the repeated batch may emit the rows of different keys in another order, but the rows of each
+    key in the same order.
 
     The law also compares the output after the crash.
     """
@@ -38,7 +39,9 @@ class Replay(RerunLaw):
     usual = (RunOptions(crash_in=(Crash(2),) * 2),)
 
     def draw_ways(self, pool: int, batches: int, generator: Random) -> Sequence[RunOptions]:
-        """Crash every second pool, twice in a row; in the first such pool, records follow the crashes."""
+        """Crash the query of every second pool twice in a row; in the first of these pools, records arrive after the
+        crashes.
+        """
         if pool % 2 == 0:
             return ()
         batch = generator.randint(1, batches - 2) if pool == 1 else generator.randrange(batches)
@@ -83,7 +86,7 @@ class Replay(RerunLaw):
         where = "in each batch" if len(crashes) > 1 else f"in {crashes[0]}"
 
         def parts(output: QueryOutput) -> list[Variation]:
-            # The repeated output usually contains rows, so one such batch is enough.
+            # A smaller variation has one crash, in a batch that repeated output with rows.
             happened: dict[Moment, list[Crash]] = {}
             for at, has_rows in output.crashed:
                 if has_rows and at.moment != BEFORE:

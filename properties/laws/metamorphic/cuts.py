@@ -46,11 +46,11 @@ class Cuts(VariantLaw, Invariant):
         return random.Random(f"{seed} of the invariants").randrange(1, BATCHES)
 
     def variation(self, run: RunOptions, given: int) -> Variation:
-        """Return a variation in which a history has only one cut, before a given batch."""
+        """Return a variation that merges a history's batches into two, with the only cut before a given batch."""
 
         def merged(history: JobHistory) -> JobHistory:
             count = len(history.batches)
-            # The batch after the drawn batches closes all windows, and remains a batch.
+            # Keep the additional last batch separate, because it closes all windows.
             ends = sorted({min(end, count) for end in (given, BATCHES, count)})
             spans = [*zip([0, *ends], ends, strict=False)]
             rows = tuple(tuple(arrival for batch in history.batches[a:b] for arrival in batch) for a, b in spans)

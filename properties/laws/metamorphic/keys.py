@@ -28,8 +28,8 @@ class KeysLaw(VariantLaw):
         return None if registration.key_independence else "its registration doesn't say which records concern a key"
 
     def may_vary(self, sample: Sample, history: History) -> bool:
-        """Return whether the law has a variant of a history: the history needs batches, because other keys move the
-        clock too.
+        """Return whether the law applies to a history: under stream time it doesn't, because other keys' records move
+        the clock too.
         """
         known = sample.registration.key_independence is not None
         return known and sample.kind not in (Kind.WITHOUT_LATE_DATA, Kind.IN_TIME) and history.clock == "batch"
@@ -41,7 +41,7 @@ class KeysLaw(VariantLaw):
             yield concerning(history, generator.choice(keys))
 
     def cases_of(self, history: History) -> list[Case]:
-        """Return a case for each key of a history."""
+        """Return a case for each key of a history: the history reduced to the records that can affect the key."""
         return [Case(concerning(history, key), history) for key in independence_of(history).keys(history)]
 
     def differences(
@@ -59,9 +59,7 @@ class KeysLaw(VariantLaw):
 
         def of_key(outcome: Outcome, key: Key) -> Outcome:
             def is_its(output: Output) -> bool:
-                if output.key is None or isinstance(
-                    output, Dropped
-                ):  # a dropped record keeps the key that it arrived with
+                if output.key is None or isinstance(output, Dropped):  # compare by the record's input key
                     return output.key == key
                 return independence.is_of(definition, output.key, key)
 

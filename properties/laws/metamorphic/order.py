@@ -1,4 +1,4 @@
-"""The law *order*: changing an order of arrival that the definition leaves open doesn't change the result."""
+"""The law *order*: the result doesn't depend on an order of arrival that the definition declares as irrelevant."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .variants import VariantLaw, same_changes, same_result, shuffled, split, wi
 
 
 class OrderLaw(VariantLaw, Invariant):
-    """Shuffles the records whose order the definition leaves open; the batches keep their sizes."""
+    """Shuffles the records whose order is irrelevant by definition; the batches keep their sizes."""
 
     name, of_jobs = "order", "the order within a batch"
     given = "reversed"
@@ -38,7 +38,7 @@ class OrderLaw(VariantLaw, Invariant):
     def differences(
         self, registration: Registration, case: Case, original: Outcome, variant: Outcome
     ) -> list[Difference]:
-        """Compare the final results; if only the order between keys is open, compare the ordered changes of each
+        """Compare the final results; if only the order between keys is irrelevant, compare the ordered changes of each
         key.
         """
         definition = registration.declare(case.history.options)

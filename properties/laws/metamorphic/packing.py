@@ -1,4 +1,4 @@
-"""The law *packing*: a history emits the same output alone as in a query with other histories."""
+"""The law *packing*: a history has the same output in its own query as in a query with other histories."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ class Packing(Law, Invariant):
 
 
 def _packed(history: History, witness: QueryWitness) -> Comparison:
-    """Compare a history alone with the same history in a query with copies that each lack one record."""
+    """Compare the output of a history alone with its output in a query that also contains copies of the history, each
+    without one record.
+    """
     others = [
         history.with_lines([*history.lines[:index], *history.lines[index + 1 :]])
         for index, line in enumerate(history.lines)

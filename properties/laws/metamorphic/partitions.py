@@ -41,7 +41,7 @@ class Partitions(RerunLaw):
     usual = (RunOptions(partitions=2), RunOptions(partitions=7))
 
     def draw_ways(self, pool: int, batches: int, generator: Random) -> Sequence[RunOptions]:
-        """Run the first pool with more partitions than key groups."""
+        """Draw a second run of the first pool, with more partitions than key groups."""
         if pool:
             return ()
         partitions = generator.choice(DRAWN)
@@ -49,12 +49,12 @@ class Partitions(RerunLaw):
         return (RunOptions(partitions=partitions, state_groups=groups),)
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Require an empty partition, if there are fewer key groups than partitions."""
+        """Return the goals; a run with fewer key groups than partitions must have an empty partition."""
         return [SEVERAL, EMPTY] if sample.is_pooled else [TWO, SEVERAL]
 
     def covered(self, sample: Sample, again: Answers, way: RunOptions) -> Mapping[str, int]:
         emitting = sum(bool(outcome.entries) for outcome in again.outcomes)
-        # If the output doesn't show the partitions, there are far more keys than partitions.
+        # Samples with their own queries have far more keys than partitions, so several partitions emit rows.
         several = again.emitting > 1 if sample.is_pooled else again.partitions > 1
         return {
             TWO: emitting * (again.partitions == 2),
@@ -70,7 +70,7 @@ class Partitions(RerunLaw):
         plain = witness.answers(cohort.histories, ALONE)
         found: list[list[Comparison]] = [[] for _ in cohort.histories]
         for one in (RunOptions(partitions=2), SCATTERED) if way is None else (way,):
-            # Copies of the history fill every key group; a history with a null key must run alone.
+            # Run enough copies of each history to fill every key group; a history with a null key must run alone.
             alone = any(record.key is None for history in cohort.histories for record in history.records)
             copies = 1 if alone else one.state_groups or one.partitions or 1
             histories = [history for history in cohort.histories for _ in range(copies)]

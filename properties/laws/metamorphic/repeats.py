@@ -23,8 +23,8 @@ class Repeats(VariantLaw):
     reason = "its registration doesn't declare how a repeated record changes the result"
 
     def may_vary(self, sample: Sample, history: History) -> bool:
-        """Return whether the law has a variant of a history: the history has no late data, and the registration an
-        expectation.
+        """Return whether the law applies to a history: it has no late data, and the registration declares the effect of
+        repeated records.
         """
         repeats = sample.registration.repeats
         if repeats is None or not super().may_vary(sample, history):

@@ -18,7 +18,7 @@ from ..variation import Invariant
 
 
 class RerunLaw(Law, Invariant):
-    """A law that compares the first and a second run of some histories.
+    """A law that compares the first run of some histories with a second run under other run options.
 
     Attributes:
         usual: The second run's options for the first sample of an operator whose samples have their own queries.
@@ -27,18 +27,18 @@ class RerunLaw(Law, Invariant):
     usual: ClassVar[Sequence[RunOptions]]
 
     def draw_ways(self, pool: int, batches: int, generator: Random) -> Sequence[RunOptions]:
-        """Draw the options of the second run of a pool's histories: by default the usual options, for the first pool
-        only.
+        """Draw the options of a pool's second runs; by default, only the first pool has a second run, with the usual
+        options.
 
         Args:
-            pool: The number of the pool.
+            pool: The index of the pool.
             batches: The number of batches of the pool, at least four; the last batch contains no records.
-            generator: The random generator, which earlier laws have used.
+            generator: The random generator, shared with the laws before this law.
         """
         return () if pool else self.usual
 
     def ways(self, sample: Sample) -> Sequence[RunOptions]:
-        """Return the options of a sample's second runs; return nothing if the law isn't checked on the sample."""
+        """Return the options of a sample's second runs; return no options if the law doesn't judge the sample."""
         if sample.kind is not Kind.RANDOM:
             return ()
         return self.usual if sample.is_first and not sample.is_pooled else sample.ways.get(self.name, ())
@@ -51,13 +51,11 @@ class RerunLaw(Law, Invariant):
         raise NotImplementedError
 
     def names(self, plain: Answers, way: RunOptions) -> tuple[str, str]:
-        """Return the names of the first run and the second run in reports."""
+        """Return the names by which reports call the first run and the second run."""
         raise NotImplementedError
 
     def compare(self, plain: Answers, again: Answers, way: RunOptions) -> list[Comparison]:
-        """Compare the first outcomes of histories with their outcomes in the second run, which has only the first
-        histories.
-        """
+        """Compare the outcomes of the first run and the second run; only the first histories ran a second time."""
         names = self.names(plain, way)
         return [
             Comparison((names[0], before), (names[1], after), differences(before, after))
@@ -65,7 +63,7 @@ class RerunLaw(Law, Invariant):
         ]
 
     def everywhere(self, batches: int) -> RunOptions:
-        """Return the options of a second run for a history without saved options."""
+        """Return the options of a second run that varies everything it can, for a history without saved options."""
         raise NotImplementedError
 
     def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:

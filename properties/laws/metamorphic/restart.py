@@ -26,7 +26,9 @@ class Restart(RerunLaw):
     usual = (RunOptions(stop_after=(1, 2)),)
 
     def draw_ways(self, pool: int, batches: int, generator: Random) -> Sequence[RunOptions]:
-        """Stop every second pool, twice in a row; in the first such pool, records follow the stops."""
+        """Stop the query of every second pool twice in a row; in the first of these pools, records arrive after the
+        stops.
+        """
         if pool % 2:
             return ()
         stop = generator.randint(0, batches - (3 if pool else 4))

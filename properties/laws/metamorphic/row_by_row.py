@@ -11,8 +11,8 @@ from ..variation import Invariant, Variation
 
 
 class RowsOneAtATime(Invariant):
-    """Compares with a run that calls functions with state once for each row of a batch, as Spark's real-time mode
-    does.
+    """Compares a default run with a run that calls functions with state once for each row of a batch, as Spark's
+    real-time mode does.
     """
 
     of_jobs = "rows one at a time"

@@ -1,4 +1,6 @@
-"""The law that a sink holds the same rows after a fault that no crash of its query shows."""
+"""The law that a sink contains the same rows at the end of a run with a fault (other than a crash) as without the
+fault.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from ..variation import Invariant, Variation
 
 
 class SinkFaultLaw(Invariant):
-    """A fault changes no row of a sink at the end.
+    """The law that a fault changes none of the rows that a sink contains at the end.
 
     Args:
         fault: The fault's name.
@@ -26,11 +28,15 @@ class SinkFaultLaw(Invariant):
         self.fault, self.of_jobs = fault, f"the fault {fault}"
 
     def variations(self, run: RunOptions) -> list[Variation]:
-        """Return the variations of a plain run: several for a fault at lines of the sink's function, else one."""
+        """Return the variations for the fault: several if the fault happens at lines of the sink's function, otherwise
+        one.
+        """
         return [self.variation(run, at) for at in (CHOSEN if self.fault in AT_LINES else CHOSEN[:1])]
 
     def variation(self, run: RunOptions, given: Sequence[Sequence[int]]) -> Variation:
-        """Let the fault happen in batches, each at a line of the sink's function; the query chooses them if empty."""
+        """Return a variation in which the fault happens in the given batches, each at a line of the sink's function; if
+        none is given, the query chooses them.
+        """
         at: tuple[tuple[int, int], ...] = tuple((batch, line) for batch, line in given)
         if any(type(number) is not int or number < 0 for pair in at for number in pair):
             raise ValueError(given)

@@ -28,7 +28,7 @@ class Upgrade(Invariant):
         return sorted(Random(seed).sample(range(batches - 1), min(CUTS, batches - 1)))
 
     def variation(self, run: RunOptions, given: Any) -> Variation:
-        """Return a variation that runs the earlier version up to a batch, and then the job."""
+        """Return a variation that runs the earlier version up to a batch, and then the new version."""
         if type(given) is not int or given < 0:
             raise ValueError(given)
 

@@ -32,7 +32,7 @@ class VariantLaw(Law):
         of_reference: Whether the witness is the reference; otherwise it is Spark.
 
     Attributes:
-        shows_order: Whether reports show outcomes change by change, instead of as folded tables.
+        shows_order: Whether reports show each change of an outcome, instead of the table that the changes build up.
     """
 
     follows_changelog = True
@@ -58,22 +58,26 @@ class VariantLaw(Law):
         return super().is_asked_of(sample) and any(self.may_vary(sample, history) for history in sample.histories)
 
     def may_vary(self, sample: Sample, history: History) -> bool:
-        """Return whether the law has variants of a sample's histories: these need batches, and no late data."""
+        """Return whether the law has variants of a history, which must have batches and no late data."""
         return history.clock == "batch" and sample.is_without_late_data(history)
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the goals that a variant differs from its history, and that the registration sets for this law."""
+        """Return the law's goals: a variant differs from its history, and the goals in the operator's registration for
+        this law.
+        """
         return [*sample.goals([f"{self.name} changed"]), *self._goals_of_originals(sample.registration)]
 
     def _goals_of_originals(self, registration: Registration) -> Sequence[str]:
         return registration.coverage.of_variants.get(self.name, ()) if registration.coverage else ()
 
     def vary(self, history: History, generator: random.Random) -> Iterator[History]:
-        """Yield independently drawn variants of a history; the first variant shares the sample's query."""
+        """Yield independently drawn variants of a history; a check runs the first variant in the query of the
+        sample.
+        """
         raise NotImplementedError
 
     def differences(self, registration: Registration, case: Case, original: Outcome, variant: Outcome) -> list[Any]:
-        """Return the differences between the outcome of a variant and the outcome that its original implies.
+        """Return the differences between a variant's outcome and the outcome that follows from the original's.
 
         Args:
             registration: The operator.
@@ -168,7 +172,7 @@ def with_batches(history: History, law: str, batches: Sequence[Sequence[Record]]
 
 
 def free_order(history: History) -> FreeOrder:
-    """Return which order of a history's records the definition leaves open."""
+    """Return which order of a history's records is irrelevant by definition, such as the order between keys."""
     registration = registration_of(history.operator)
     return registration.free_order(registration.declare(history.options))
 
@@ -209,7 +213,7 @@ def same_result(
     """Return the differences between the final results of a history and its variant; arguments as in
     `VariantLaw.differences`.
 
-    With `unordered`, the members of list values may be in any order.
+    If `unordered`, the order of members in list values isn't compared.
     """
     definition = registration.declare(case.history.options)
     results = [canonical(outcome.result, unordered or definition.unordered) for outcome in (original, variant)]
@@ -219,7 +223,7 @@ def same_result(
 
 
 def same_changes(original: Outcome, variant: Outcome) -> list[Difference]:
-    """Return the differences between the ordered changes of each key, whatever batches emit them."""
+    """Return the differences between the ordered changes of each key; ignore which batch emits a change."""
     return differences(_in_one_batch(original), _in_one_batch(variant))
 
 

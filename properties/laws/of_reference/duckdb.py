@@ -12,7 +12,7 @@ from .judging import ReferenceLaw
 
 
 class DuckDBOfReference(ReferenceLaw):
-    """Compares the reference with a SQL statement that keeps no state, and uses the order of arrival only if the
+    """Compares the reference with a SQL statement, which keeps no state, and uses the order of arrival only if the
     definition does.
     """
 

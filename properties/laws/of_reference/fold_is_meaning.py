@@ -1,4 +1,6 @@
-"""The law *fold is meaning*: folding the behaviour's changelog returns the meaning; every operator's first law."""
+"""The law *fold is meaning*: folding the behaviour's changelog yields the meaning. Each operator must satisfy this law
+first.
+"""
 
 from __future__ import annotations
 
@@ -28,5 +30,5 @@ class FoldIsMeaning(ReferenceLaw):
         difference.
         """
         found = folded_differences(history, played, by_batch(played.entries, len(played.steps)))
-        # `folded_differences` names the meaning first; this law names the reference first.
+        # Swap the two sides: `folded_differences` has the meaning as the expected side, this law the reference.
         return [one._replace(expected=one.actual, actual=one.expected) for one in found]

@@ -30,10 +30,10 @@ class ReferenceLaw(Law):
     is_plain = True
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the coverage goals of the profile and its clock, and a goal for each off-by-one number that must
-        change a result.
+        """Return the coverage goals of the profile and its clock, and a goal for each off-by-one error in a number,
+        which must change a result.
 
-        For drawn definitions, the goals are each value and each pair of values of the options, and the kinds of input
+        For random definitions, the goals are each value and each pair of values of the options, and the kinds of input
         values.
         """
         if sample.kind is Kind.DEFINITIONS:
@@ -70,7 +70,9 @@ class ReferenceLaw(Law):
         yield from violations(histories, (self.compared(*one, result) for one in each))
 
     def compared(self, history: History, played: Played, outcome: Outcome, result: LawResult) -> Comparison:
-        """Compare the reference's run of a history with the other witness's outcome; record divergences in `result`."""
+        """Compare the reference's run of a history with the other witness's outcome; count known divergences in
+        `result`.
+        """
         expected = Outcome.of_play(history.name, played)
         found = self.differences(history, played, outcome)
         return Comparison((REFERENCE, expected), (self.witness, outcome), found)

@@ -1,4 +1,6 @@
-"""The law *schedules* of the reference: under any schedule of delivery, the join is right when no message waits."""
+"""The law *schedules* of the reference: under any schedule of message delivery, the join's result is correct once all
+messages are delivered.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from .judging import ReferenceLaw, meaning_of
 
 
 class SchedulesOfReference(ScheduledLaw, ReferenceLaw):
-    """Compares only values, because timestamps depend on a message's route; the protocol must answer every change."""
+    """Compares only values, because timestamps depend on the messages' routes; the law needs a protocol that responds
+    to every change.
+    """
 
     name = "schedules"
     between = ("reference", "protocol")
@@ -24,7 +28,9 @@ class SchedulesOfReference(ScheduledLaw, ReferenceLaw):
     witness = "the meaning"
 
     def is_asked_of(self, sample: Sample) -> bool:
-        """Return whether the law judges a sample, because the sample's protocol answers every change."""
+        """Return whether the law judges a sample: the protocol, with the sample's options, must respond to every
+        change.
+        """
         protocol = sample.registration.protocol
         return super().is_asked_of(sample) and protocol is not None and protocol.answers_all(sample.options)
 

@@ -1,4 +1,4 @@
-"""The law *changelog*: Spark emits the same output as the reference, change by change."""
+"""The law *changelog*: The law *changelog*: Spark emits the same changes as the reference."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ class Changelog(OutcomeLaw):
     def differences(
         self, history: History, played: Played, outcome: Outcome, left: Sequence[StoredState]
     ) -> Sequence[Difference]:
-        """Return the differences from the reference in the ordered changes of each key in each batch."""
+        """Return the differences between Spark and the reference in the ordered changes of each key in each batch."""
         return differences(Outcome.of_play(history.name, played), outcome)

@@ -1,6 +1,6 @@
 """The law *columns*: with typed columns, as in users' jobs, each column of the changelog equals the reference's.
 
-The operator runs with different options in each layout of columns, so a history's options identify its layout.
+The operator has different options in each layout of columns, so a history's options identify the layout.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class InColumns(Law):
             again = [
                 _compared(
                     history, ours, ours if answer.failed == "together" else answer
-                )  # a failure that no goal expects
+                )  # a failure counts for no goal
                 for history, answer in zip(histories, answers, strict=True)
                 for ours in [expected(one.layout, history)]
             ]
@@ -127,9 +127,9 @@ class InColumns(Law):
 def layouts_of(registration: Registration) -> list[InLayout]:
     """Return an operator's layouts of columns, each with options of the operator.
 
-    The options are those of profiles, unless the operator's binding names options. The layout of a batch DataFrame has
-    a profile that emits on close, because a batch closes all windows. Layouts have different profiles as long as there
-    are enough profiles.
+    The options come from profiles, unless the operator's binding to Spark lists options. The layout of a batch
+    DataFrame has a profile that emits on close, because a batch closes all windows. Layouts have different profiles as
+    long as there are enough profiles.
     """
     if registration.spark is None or registration.spark.typed is None:
         return []
@@ -157,20 +157,22 @@ def layouts_of(registration: Registration) -> list[InLayout]:
 
 
 def _declarable(layout: Layout, operator: str, options: Options) -> Layout:
-    """Return a layout; omit the start with other options if the operator has no other options."""
+    """Return a layout; if the operator has only one set of options, omit the restart with other options."""
     if any(others_of(operator, options)):
         return layout
     return replace(layout, starts_otherwise=[one for one in layout.starts_otherwise if one != OTHER_OPTIONS])
 
 
 def in_turn(asked: InLayout, seed: int) -> InLayout:
-    """Return the layouts for a seed, each with one of its further declarations, because each start costs a batch."""
+    """Return a layout with only one of its changed declarations, chosen by the seed, because each restart costs a
+    batch.
+    """
     declared = asked.layout.starts_otherwise
     return asked._replace(layout=replace(asked.layout, starts_otherwise=declared and [declared[seed % len(declared)]]))
 
 
 def answers_in(layout: Layout, cohort: Cohort, witness: QueryWitness) -> list[TypedAnswer]:
-    """Run a cohort in a layout with a witness's logic; if the layout requires it, crash and restart the query."""
+    """Run a cohort in a layout with a witness's logic; crash and restart the query if the layout says so."""
     registration = registration_of(cohort.operator)
     starts_at_ms = _starts_at_ms(layout, registration, registration.declare(cohort.options))
     run = RunOptions(
@@ -182,8 +184,8 @@ def answers_in(layout: Layout, cohort: Cohort, witness: QueryWitness) -> list[Ty
 
 
 def prepared(layout: Layout, history: History) -> History:
-    """Return a history whose output in a layout is unique: without an order column, timestamps in a batch are
-    unique.
+    """Return a history whose output in a layout is unambiguous: without an order column, keep one record for each
+    timestamp in a batch.
     """
     if layout.order is not None:
         return history
@@ -197,7 +199,9 @@ def prepared(layout: Layout, history: History) -> History:
 
 
 def with_null_keys_ahead(history: History) -> History:
-    """Return a history in which every second record without a key is far ahead, if the operator drops such records."""
+    """Return a history in which every second record without a key has a timestamp far ahead, if the operator drops
+    records without a key.
+    """
     if keeps_null_keys(registration_of(history.operator).declare(history.options)):
         return history
     lines: list[Line] = []
@@ -232,7 +236,7 @@ def expected(layout: Layout, history: History) -> TypedAnswer:
     if layout.is_batch:
         lines = [*(record for batch in batches for record in batch), ClockAdvance(schedule[-1] + LONG_AFTER_MS)]
     elif registration.by_clock(definition) and not shift_ms:
-        # Spark's watermark starts at 1970, so the clock does too.
+        # Start the clock at 1970, as Spark's watermark does.
         lines, first = [ClockAdvance(-starts_at_ms), CUT, *lines], 1
     as_played = history.with_lines(lines)
     played, causes = played_with_causes(as_played)
@@ -253,7 +257,7 @@ def expected(layout: Layout, history: History) -> TypedAnswer:
     if not layout.reports_dropped:
         entries = [entry for entry in entries if not isinstance(entry.output, Dropped)]
         labels = [label for label in labels if label.change != DROPPED]
-    if early:  # the operator drops records in order
+    if early:  # records dropped before 1970 come in their order of arrival
         labels.sort(key=lambda label: (label.cause or 0) if label.change == DROPPED else -1)
     if layout.order is None:
         labels = [label._replace(cause=None) for label in labels]
@@ -267,7 +271,9 @@ _Numbered: TypeAlias = list[list[tuple[int, Record]]]
 def _in_times_of_spark(
     layout: Layout, numbered: _Numbered, shift_ms: int
 ) -> tuple[_Numbered, list[tuple[Entry, Label]]]:
-    """Return records with Spark's timestamps, and outputs for records dropped before 1970, where windows start."""
+    """Return records with the timestamps that Spark receives, and the outputs of records that are dropped because they
+    are before 1970.
+    """
     kept: _Numbered = [[] for _ in numbered]
     early: list[tuple[Entry, Label]] = []
     for batch, of_batch in enumerate(numbered):
@@ -311,8 +317,8 @@ def _compared(history: History, ours: TypedAnswer, theirs: TypedAnswer) -> Compa
 
 
 def _without_order_of_null_keys(outcome: Outcome) -> Outcome:
-    """Return an outcome with the output of null keys sorted, because null keys with different null columns have no
-    order.
+    """Return an outcome with the output of null keys sorted: the order between keys with different null columns isn't
+    defined.
     """
     null = [entry for entry in outcome.entries if entry.output.key is None]
     others = [entry for entry in outcome.entries if entry.output.key is not None]

@@ -28,7 +28,9 @@ def by_reference(history: History, played: Played | None = None) -> Named:
 
 
 def covered(run: Run) -> Counter[str]:
-    """Count the coverage goals that a run's drawn histories met, with an empty last batch if there is one."""
+    """Count the coverage goals that a run's drawn histories met, including an empty last batch if the histories have
+    one.
+    """
     found = run.sample.cover(run.whole.covered)
     found[EMPTY_BATCH] = sum(not all(record_batches(one)[:-1]) for one in run.histories[: run.drawn])
     return found

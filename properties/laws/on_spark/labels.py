@@ -84,7 +84,7 @@ def labels_of(history: History, played: Played, causes: Sequence[int | None]) ->
 
 
 def label_differences(history: History, expected: Iterable[Label], labels: Iterable[Label]) -> list[Difference]:
-    """Return the differences between the expected and the actual labels, in the order of each key."""
+    """Return the differences between the expected and the actual labels of each key, in order."""
     return differing_steps(history.name, _steps(expected), _steps(labels))
 
 

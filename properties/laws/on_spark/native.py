@@ -1,4 +1,6 @@
-"""The law *native*: Spark's own operator emits the same output as the reference for the records that it accepts."""
+"""The law *native*: The law *native*: for the records that Spark's own operator accepts, the operator emits the same
+output as the reference.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ from ..runs import Kind, Run, Sample
 
 
 class NativeLaw(Law):
-    """Compares the ordered changes of each key if the result is a table, and each batch's rows without order for a
-    stream.
+    """Compares the ordered changes of each key if the result is a table, and the unordered rows of each batch if it is
+    a stream.
     """
 
     name = "native"
@@ -51,7 +53,9 @@ class NativeLaw(Law):
         yield from violations(run.histories, map(compared, run.histories, run.outcomes))
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
-        """Run the histories again on Spark's own operator, which mutants don't replace."""
+        """Run the histories again on Spark's own operator; the law ignores the witness, because Spark's operator has no
+        mutants.
+        """
         outcomes, _ = NativeSparkWitness(settings_of(cohort.operator, cohort.options)).run(cohort, PLAIN)
         return list(map(compared, cohort.histories, outcomes))
 

@@ -1,4 +1,5 @@
-"""The law *retention*: an operator that keeps rows forever by definition can also have a retention.
+"""The law *retention*: an operator that by definition keeps rows forever may run with a retention, as an option of the
+implementation.
 
 With the parameter `retention`, the operator's output equals the reference's output within the retention; the reference
 has no such parameter. Long after the retention, the operator's state is empty.
@@ -102,8 +103,8 @@ def _compared(histories: Sequence[History], retention_ms: int, answers: Answers)
 
 
 def has_rows(fields: Sequence[Any]) -> bool:
-    """Return whether a key still has rows or windows in the state; a table's row, whose last field is a time, may
-    stay.
+    """Return whether a key still has rows or windows in the state; a table's current row, whose last field is a time,
+    doesn't count.
     """
     lists = [rows for rows in fields if isinstance(rows, list) and rows]
     return any(all(isinstance(row, list) for row in rows) for rows in lists)

@@ -1,4 +1,6 @@
-"""The law *schedules* on Spark: after each message, output and waiting messages equal the protocol's."""
+"""The law *schedules* on Spark: after each message, the output and the waiting messages are the same as in the
+protocol's model.
+"""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ class StateLaw(OutcomeLaw):
         return sample.bounds_state or sample.is_emptied
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the goals that there is state during the run and, unless rows are deleted, that Spark shows their
-        state.
+        """Return the goals: state exists during the run and, for histories whose rows aren't deleted, Spark reports the
+        rows' state.
         """
         return sample.goals([EXPIRED] if sample.bounds_state else [STORED, DELETED])
 
@@ -87,7 +87,7 @@ class StateLaw(OutcomeLaw):
 
 
 def unexplained(history: History, stored: Iterable[StoredState]) -> list[StoredState]:
-    """Return the state of a history without the state that the operator declares as permanent."""
+    """Return a history's state without the state that the operator's registration allows to stay."""
     registration = registration_of(history.operator)
     tables, definition = registration.tables, registration.declare(history.options)
     return [one for one in stored if tables is None or not tables.is_kept(definition, one.fields)]

@@ -13,7 +13,9 @@ from .judging import OutcomeLaw
 
 
 class TableAtEveryCut(OutcomeLaw):
-    """Compares the folded changelog with the meaning, whatever intermediate changes the reference emits."""
+    """Compares the folded changelog with the meaning (the correct table), and ignores the reference's intermediate
+    changes.
+    """
 
     name = "table at every cut"
     between = ("reference", "spark")

@@ -1,4 +1,5 @@
-"""Mutants of the foreign-key join that show only while messages wait, so in three queries.
+"""Mutants of the foreign-key join that differ only while messages wait, which happens only if the join runs as three
+queries.
 
 Source: The bugs are described in `docs/facts.md`, "Bugs that shipped" and "Races of the foreign-key join".
 """

@@ -26,7 +26,7 @@ def logics_in(names: Mapping[str, Any], *right: type) -> list[type]:
     if len(found) > len({*found.values()}):
         raise ValueError(f"{names['__name__']} contains a mutant under two names")
     for name, logic in found.items():
-        # Spark's workers import a class by its module and name.
+        # Name the class after its variable, because Spark's workers import a class by its module and name.
         logic.__module__, logic.__name__, logic.__qualname__ = names["__name__"], name, name
     return list(found.values())
 
@@ -49,7 +49,7 @@ def redeclaring(logic: Any, sentence: str, options: Callable[[Any], Mapping[str,
     Args:
         logic: The correct logic.
         sentence: The bug, in one sentence.
-        options: A function from the definition to the options that replace the definition's own.
+        options: A function that takes the definition, and returns the options to replace.
     """
 
     def init(self: Any, definition: Any) -> None:
@@ -59,9 +59,7 @@ def redeclaring(logic: Any, sentence: str, options: Callable[[Any], Mapping[str,
 
 
 def redeclared(definition: Declared, **options: Any) -> Declared:
-    """Return a definition with other options, without checks, because a mutant may have options that are otherwise
-    refused.
-    """
+    """Return a definition with other options; skip the validation, because a mutant may need invalid options."""
     other = copy.copy(definition)
     for name, value in options.items():
         object.__setattr__(other, name, value)
@@ -74,7 +72,7 @@ def returning(logic: type, sentence: str, **bugs: Callable[[Any], Any]) -> type:
     Args:
         logic: The correct logic.
         sentence: The bug, in one sentence.
-        bugs: For each method's name, a function from the correct result to the wrong result.
+        bugs: For each method's name, a function that takes the correct result, and returns the wrong result.
     """
 
     def method(right: Callable[..., Any], bug: Callable[[Any], Any]) -> Callable[..., Any]:

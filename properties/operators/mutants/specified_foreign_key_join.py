@@ -1,4 +1,5 @@
-"""The mutants of `specs/ForeignKeyJoin/ForeignKeyJoin.tla` as mutants on Spark, with equal messages.
+"""The mutants of `specs/ForeignKeyJoin/ForeignKeyJoin.tla` as mutants on Spark, which send the same messages as in the
+specification.
 
 Two mutants of the specification have no counterpart on Spark. A topic keeps the order of its messages, so no stage can
 forward messages out of order. Spark finds a foreign key by equality, so there is no prefix scan, with or without a

@@ -57,7 +57,7 @@ class CountsOnce(GroupLogic):
     """A second member isn't added."""
 
     def added(self, key: Key, value: Any, member: Any) -> Any:
-        # A list couldn't subtract a member that was never added.
+        # Lists keep all members, because a list couldn't subtract a member that was never added.
         listed = self.groups.aggregate.name == "list"
         return super().added(key, value, member) if listed else max(value, super().added(key, 0, member))
 

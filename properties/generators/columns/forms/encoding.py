@@ -65,7 +65,7 @@ class Encoding:
 
     @property
     def timestamp(self) -> str | None:
-        """The timestamp column of the event time in the job's input; None if the job derives the event time."""
+        """The timestamp column with the event time in the job's input; None if the job derives the event time."""
         return self.time if self.is_records_time else None
 
     @property

@@ -16,7 +16,7 @@ _TEXTS = pa.map_(pa.string(), pa.string())
 
 
 class WireMessage(NamedTuple):
-    """A record of any source.
+    """A record, whatever its source is.
 
     Attributes:
         key: The record's key; None: no key.
@@ -24,7 +24,7 @@ class WireMessage(NamedTuple):
         topic: The name of the topic or stream.
         partition: The number of the record's partition.
         offset: The record's offset in the partition.
-        time: The time of the append.
+        time: The time when the broker appended the record.
     """
 
     key: bytes | None
@@ -44,8 +44,9 @@ class Envelope:
         payload: The column of the payload.
         time: The column of the record's own timestamp; None if the source has no timestamp column.
         key: The key's column.
-        values: Returns a record's values by column.
-        places: The columns of a record's position in the stream; an append of the same record assigns another position.
+        values: The function that returns a record's values by column.
+        places: The columns with a record's position in the stream; if a producer sends the record again, these columns
+            differ.
     """
 
     columns: pa.Schema

@@ -73,7 +73,7 @@ def payload(
     if callable(value):
         made = _made_by(value, dict(row), where)
     else:
-        # In an envelope, a fault affects the row's image.
+        # In a Debezium envelope, the fault is in the row.
         write = {"csv": _csv_of_row, "text": _text_of_row, JSON_ARRAY: _array_of_row}.get(value, json_of_row)
         columns = [field for field in schema if not (fault == NO_TIME and field.name == time)]
         if fault == WRONG_TIME:
@@ -186,7 +186,7 @@ def _text_of_row(row: Row, columns: Sequence[pa.Field]) -> str | None:
 
 
 def refused_columns(value: PayloadForm, columns: Mapping[str, pa.DataType]) -> str | None:
-    """Return the reason why a payload format can't contain columns of these types; None if it can."""
+    """Return the reason why payloads in a format can't contain columns of certain types; None if it can."""
     if value == "csv":
         for name, kind in columns.items():
             if pa.types.is_nested(kind) or pa.types.is_binary(kind):

@@ -1,7 +1,7 @@
 """Values around the constants in a job's comparisons, so that histories make each comparison true and false.
 
 Some histories contain these values in place of randomly drawn values, and times at which the result of a comparison
-changes. All other histories are the same as without constants.
+changes. The remaining histories are the same as in a check without constants.
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ def compares(terms: Sequence[Term], sources: Sequence[Source]) -> list[Compares]
 
 
 def _of_source(term: Term, source: Source) -> Term | None:
-    """Return a term in which each column is a column of the source; None if the term has other columns."""
+    """Return a term that reads columns of the source instead of columns of the plan; None if the term reads any column
+    that isn't the source's.
+    """
     encoding = source.encoding
     has_payload = encoding is not None and encoding.format is not None
     if term.kind == "Field":
@@ -132,7 +134,7 @@ def with_constants(
         inputs: The inputs.
         found: The comparisons in the job's plan.
         of_code: The constants in the code of functions.
-        start: The start of the histories.
+        start: The start time of the histories.
         exact: Whether the check compares all digits of floating-point numbers; if so, only values with exact sums are
             drawn.
     """
@@ -192,7 +194,7 @@ def _is_true(term: Term, row: Row) -> bool:
 
 
 def _is_free(given: ResolvedInput, name: str) -> bool:
-    """Return whether a column's values are drawn by the column's type."""
+    """Return whether the check draws a column's values by the column's type, and not from the user's values."""
     own = (given.source.time, *given.source.key, *given.pools)
     return not given.sample and name not in own and not (given.source.is_change_log and name == DELETED)
 
@@ -226,7 +228,7 @@ def _values_of(term: Term, source: Source, start: datetime, exact: bool) -> dict
             if column != source.time and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
                 times = _changes(term, dict.fromkeys(source.schema.names), column, kind, start)
                 found[column].append([value for _, value in times])
-    # Each constant precedes the values next to it.
+    # Interleave the comparisons' values, so that each constant precedes its neighbouring values.
     ordered = {column: [one for some in zip_longest(*near) for one in some] for column, near in found.items()}
     return {column: _flat([[one for one in some if one is not None]])[:MAX_VALUES] for column, some in ordered.items()}
 
@@ -250,7 +252,7 @@ def _near(value: Any, column: pa.Field, exact: bool) -> list[Any]:
             return []
         value = Fraction(value)
     if isinstance(value, Fraction):
-        with contextlib.suppress(OverflowError, ValueError):  # the value is infinite or zero as a double
+        with contextlib.suppress(OverflowError, ValueError):  # as a double, the value may be infinite or zero
             near = _near_number(value, kind, exact)
     elif isinstance(value, str) and pa.types.is_string(kind):
         near = [value, f"{value}x", value.swapcase(), value[:-1]]
@@ -275,7 +277,7 @@ def _near(value: Any, column: pa.Field, exact: bool) -> list[Any]:
 
 def _near_number(value: Fraction, kind: pa.DataType, exact: bool) -> list[Any]:
     if pa.types.is_integer(kind):
-        most = 2 ** (kind.bit_width - 1) // (TERMS if kind.bit_width == 64 else 1)  # a sum must fit too
+        most = 2 ** (kind.bit_width - 1) // (TERMS if kind.bit_width == 64 else 1)  # sums must fit the type too
         whole = math.floor(value)
         numbers = (whole, whole - 1, whole + 1) if whole == value else (whole, whole + 1)
         return [number for number in numbers if abs(number) < most]
@@ -315,7 +317,9 @@ def _times_of(term: Term, source: Source, start: datetime) -> Iterator[int]:
 def _changes(
     term: Term, row: Row, column: str, kind: pa.DataType, start: datetime, source: Source | None = None
 ) -> list[tuple[int, Any]]:
-    """Return times before a start at which a comparison's result changes (µs), each also as the column's value."""
+    """Return times before the histories' start at which a comparison's result changes (µs), each with the column's
+    value at that time.
+    """
     found: dict[int, Any] = {}
     for step_s, count in _GRIDS:
         step_us = step_s * 1_000_000
@@ -407,7 +411,9 @@ def _moved(
     times_us: Sequence[int],
     delay_us: int,
 ) -> tuple[int, Row]:
-    """Return a row at one of the given times, and its batch; the first batch if no time fits the row's own batch."""
+    """Return a row with one of the given times, and the row's new batch: its own batch if a time is possible there,
+    otherwise the first batch.
+    """
     horizon = clock[number - 1] - delay_us if number else None
     late = horizon is not None and source.time_us(row) <= horizon
     allowed = [us for us in times_us if us <= clock[number] and (horizon is None or (us <= horizon) == late)]
@@ -421,13 +427,13 @@ def _moved(
 def unreached(
     found: Sequence[Compares], inputs: Sequence[ResolvedInput], histories: Sequence[JobHistory], *, keys: bool
 ) -> list[str]:
-    """Return descriptions of the comparisons' results that no row of the histories produces.
+    """Return, as texts, the results (true or false) of comparisons that no row of the histories produces.
 
     Args:
         found: The comparisons.
         inputs: The job's inputs.
         histories: The executed histories.
-        keys: Whether the job got the histories' own keys, rather than packed keys.
+        keys: Whether the job received the histories' own keys; otherwise, keys with the number of the history.
     """
     left = []
     for given in inputs:
@@ -445,7 +451,7 @@ def unreached(
             seen = [_outcomes(one, [*rows.values()]) for one, _, _ in wanted]
             for outcomes, (_, side, text) in zip(seen, wanted, strict=True):
                 if outcomes is not None and side not in outcomes:
-                    # A user can't pass event times as `values`.
+                    # The remedy for event times differs, because a user can't list event times as `values`.
                     remedy = " (another seed begins on another day)" if source.time in term.columns else ""
                     left.append(f"no drawn row of {given.name} has {text}{remedy}")
     return [*dict.fromkeys(left)]

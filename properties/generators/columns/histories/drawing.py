@@ -1,7 +1,7 @@
 """Random histories of a job: few rows, whose times differ by the durations in the job, exactly or nearly.
 
-All histories of a call have the same clock schedule, so that they can share a query. No row is later than its batch's
-clock.
+All histories of a call have the same clock schedule, so that they can share a query. No row has an event time after the
+clock at the end of its batch.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ MS = 1000
 DISTANCES_US: Sequence[int] = (60_000_000, 600_000_000, 3_600_000_000)
 """A minute, ten minutes, an hour (µs): the distances between times for a job without known durations."""
 BASES: Sequence[datetime] = (
-    # In Berlin's repeated hour, when summer time ends; before midnight in New York.
+    # in Berlin, during the hour that the end of summer time repeats; in New York, shortly before midnight
     datetime(2024, 10, 27, 1, 30, tzinfo=UTC),
-    datetime(2024, 3, 10, 7, 30, tzinfo=UTC),  # after New York's skipped hour, when summer time begins
+    datetime(2024, 3, 10, 7, 30, tzinfo=UTC),  # just after the start of summer time in New York
     datetime(2024, 7, 15, 12, tzinfo=UTC),
-    datetime(2024, 3, 31, 1, 30, tzinfo=UTC),  # after Berlin's skipped hour, when summer time begins
+    datetime(2024, 3, 31, 1, 30, tzinfo=UTC),  # just after the start of summer time in Berlin
     datetime(2024, 2, 29, 0, 10, tzinfo=UTC),
-    datetime(2024, 11, 3, 6, 30, tzinfo=UTC),  # in New York's repeated hour, when summer time ends
+    datetime(2024, 11, 3, 6, 30, tzinfo=UTC),  # in the hour that the end of summer time repeats in New York
     datetime(2025, 1, 1, 0, 10, tzinfo=UTC),
 )
 """The start times of histories, in the order of seeds; each is shortly after midnight in some time zone."""
@@ -66,14 +66,15 @@ def draw_histories(
 
     Args:
         inputs: The job's inputs.
-        distances_us: The durations that matter to the job (µs); by default a minute, ten minutes, an hour.
+        distances_us: The durations on which the job's output may depend (µs); by default a minute, ten minutes and an
+            hour.
         count: The number of histories.
         seed: The same seed draws the same histories; consecutive seeds start on different days.
         batches: The number of batches in a history.
         late: Whether rows may arrive behind the watermark.
         delay_us: The watermark's delay (µs), the largest of several.
         timeouts_us: The processing-time timeouts (µs), if the job uses processing time.
-        edges_us: The times at which windows end, each as size and offset (µs since 1970), if known.
+        edges_us: The times at which windows end, if known, each as a window size and an offset (µs since 1970).
     """
     generator = random.Random(f"{seed} of a job")
     grain_us = grain_of(inputs)
@@ -117,7 +118,7 @@ def are_copies(rows: Iterable[tuple[str, Row]], inputs: Mapping[str, ResolvedInp
 
 
 def _with_copies(history: JobHistory, drawer: _Drawer) -> JobHistory:
-    """Return a history in which rows of the same event are copies; a copy that must not be late is left out.
+    """Return a history in which rows of the same event are copies; a late copy is left out if rows must not be late.
 
     Args:
         history: The history.
@@ -160,7 +161,7 @@ def with_flaws(history: JobHistory, inputs: Sequence[ResolvedInput], seed: str) 
 
 
 def _unreadable(generator: random.Random, given: ResolvedInput, batch: int, row: Row) -> Iterator[Unreadable]:
-    """Yield the unreadable records that arrive beside a row, as often as the input declares."""
+    """Yield the unreadable records that arrive together with a row, as often as the input declares."""
     encoding = given.source.encoding
     if encoding is None or encoding.format is None:
         return
@@ -182,10 +183,11 @@ def draw_clock(
 ) -> tuple[int, ...]:
     """Draw a clock schedule: the largest event time by the end of each batch (µs since 1970).
 
-    One step moves the watermark exactly to an edge, one step to 1 ms before an edge. Edges are times at which windows
-    end: `edges_us`, by default the multiples of the largest distance. Other steps move the clock by more than the
-    largest distance, by about a distance, or by at most 1 ms. Each step is a multiple of `grain_us`, which replaces 1
-    ms if it is longer.
+    One step of the schedule moves the watermark exactly to an edge, and one step to 1 ms before an edge. Edges are
+    times at which windows
+    end: `edges_us`; by default, the multiples of the largest of `distances`. Other steps move the clock by more than
+    the largest of `distances`, by about a distance, or by at most 1 ms. Each step is a multiple of `grain_us`, which
+    replaces 1 ms if it is longer.
     """
     beside = max(MS, grain_us)
 
@@ -194,12 +196,12 @@ def draw_clock(
 
     others = [distance for distance in distances if distance != delay_us] or distances
     size = others[-1]
-    # Hopping windows, and windows with a start offset, end between multiples of their size.
+    # Draw an offset, because hopping windows and windows with a start offset end between multiples of their size.
     offset = generator.choice([other for other in others if other < size] * 3 + [0] * len(others))
     steps = ["edge", "before edge", "far", "near", "still"][:batches]
     steps += [generator.choice(("edge", "before edge", "near", "near", "far")) for _ in range(batches - len(steps))]
     generator.shuffle(steps)
-    # With available_now, the last two steps close windows in the same batch, so no edge may be the last but one.
+    # With `available_now`, the last two steps take effect in the same batch, so the last but one mustn't be at an edge.
     while batches > 2 and "edge" in steps[-2]:
         generator.shuffle(steps)
     clock, schedule = base_us - base_us % grain_us, []
@@ -226,7 +228,7 @@ def draw_clock_of_timeouts(
 ) -> tuple[int, ...]:
     """Draw a clock schedule in which batches are each timeout, 1 ms less, and 1 ms more apart.
 
-    `grain_us` replaces 1 ms if it is longer. The other batches follow immediately.
+    `grain_us` replaces 1 ms if it is longer. The other batches follow the batch before without a delay.
     """
     beside = max(MS, grain_us)
     steps = [timeout_us + by for timeout_us in timeouts_us for by in (0, -beside, beside)]
@@ -262,7 +264,7 @@ class _Drawer:
         start: datetime,
     ) -> None:
         self.inputs, self.clock, self.late = inputs, clock, late
-        # No row is behind the watermark before the first batch has moved it.
+        # In the first batch no row is late, because the watermark hasn't moved yet.
         self.horizons = [None, *(time - delay_us for time in clock[:-1])]
         self.open = [
             number for number, horizon in enumerate(self.horizons) if late or horizon is None or horizon < clock[number]
@@ -301,7 +303,9 @@ class _Drawer:
     def _repeated(
         self, generator: random.Random, number: int, arrived: Sequence[Arrival], times: list[int]
     ) -> Arrival | None:
-        """With probability 1/8, return an earlier arrival to repeat exactly, if its time allows a repetition."""
+        """With probability 1/8, return an earlier arrival that arrives again, unless the repetition would be late and
+        must not be.
+        """
         if generator.random() >= 0.125:
             return None
         index = generator.randrange(len(arrived))
@@ -331,13 +335,15 @@ class _Drawer:
         return max(up(horizon + 1, grain_us), clock - generator.choice((0, beside)))
 
     def _edge(self, generator: random.Random, number: int, times: Sequence[int]) -> int:
-        """Draw a time: at a distance from an earlier row, or at a watermark, a window's end or a midnight."""
+        """Draw a time at one of the job's durations from an earlier row, or from a watermark, a window's end or a
+        midnight.
+        """
         if times and generator.random() < 0.55:
             return generator.choice((times[-1], generator.choice(times))) + self._shift(generator, 0.2)
         clock = self.clock[number]
         match generator.randrange(16):
             case 0 | 1 | 2 if (horizon := self.horizons[number]) is not None:
-                # With `available_now`, the previous batch's watermark decides which rows are late.
+                # Also draw times near the previous batch's watermark, which decides on lateness with `available_now`.
                 before = self.horizons[number - 1]
                 return (horizon if before is None or generator.random() < 0.6 else before) + self._shift(generator, 0.5)
             case 3 | 4:
@@ -351,7 +357,9 @@ class _Drawer:
         return clock + self._shift(generator, 0.3)
 
     def _shift(self, generator: random.Random, none: float) -> int:
-        """Draw the distance between two times: 0 with the probability `none`, otherwise a distance or a sum of two."""
+        """Draw the distance between two times: 0 with the probability `none`, otherwise one of the job's durations or a
+        sum of two.
+        """
         drawn = generator.random()
         if drawn < none:
             return 0
@@ -360,17 +368,17 @@ class _Drawer:
 
 
 class Contents:
-    """The values to draw for the columns of an input, except for event time and key."""
+    """The possible values of an input's columns, except for event time and key."""
 
     def __init__(self, given: ResolvedInput, start: datetime) -> None:
         self.kinds = {name: given.kinds_of(name, start) for name in given.drawn_columns}
         nullable = [column.name for column in given.source.schema if column.nullable]
         texts = [column.name for column in given.source.schema if pa.types.is_string(column.type)]
-        # A text column of the identity gets the history's number as a prefix, which a null can't have.
+        # A text column of the identity is never null, because it must contain the history's number as a prefix.
         of_events = () if {*given.source.key} <= {*given.identity} else {*texts} & {*given.identity}
         pooled = (*given.pools, *of_events)
         self.nullable = [name for name in given.drawn_columns if name in nullable and name not in pooled]
-        # Rows with the same key in the sample stay together: a drawn key gets rows of a single key of the sample.
+        # Keep the sample's rows with the same key together: each drawn key gets the rows of one key of the sample.
         self.by_key: dict[str, list[Row]] = defaultdict(list)
         for row in given.sample:
             self.by_key[repr(given.source.key_of(row))].append(row)
@@ -391,7 +399,7 @@ class Contents:
 
 
 def _few(generator: random.Random, found: Sequence[ColumnValues]) -> ColumnValues:
-    """Draw one of several sets of values, reduced to a few values, so that equal values occur."""
+    """Draw one of several sets of values, and at most a few values of the set, so that equal values occur."""
     kind = drawn_kind(generator, found)
     return kind if len(kind) <= FEW else tuple(generator.sample(kind, FEW))
 
@@ -408,7 +416,7 @@ class _Keys:
         self.inputs = inputs
         self.columns: list[list[tuple[str, bool]]] = []
         self.kinds: dict[str, Sequence[ColumnValues]] = {}
-        # A null can't contain a history's number. The key of a single column is never null.
+        # The column that contains the history's number is never null, nor is a key of a single column.
         carriers = {} if why_alone(inputs) else key_space(sources).columns
         for given in inputs:
             named = []

@@ -33,7 +33,7 @@ AGAIN = "a row that comes back after its delete on input {}"
 def goals(
     inputs: Sequence[ResolvedInput], distances_us: Sequence[int], late: bool = True, timeouts_us: Sequence[int] = ()
 ) -> list[str]:
-    """Return the names of the coverage goals of histories; `covered` returns the same names."""
+    """Return the names of the coverage goals of histories; `covered` uses the same names."""
     sources, grain_us = [given.source for given in inputs], grain_of(inputs)
     named = [goal for timeout in timeouts_us for goal, _ in _goals_of_distance(timeout, grain_us, SILENT)]
     named += [LATE] if late else []
@@ -54,7 +54,9 @@ def goals(
 
 
 def _goals_of_distance(distance_us: int, grain_us: int, words: Sequence[str] = APART) -> list[tuple[str, int]]:
-    """Return the goals for a distance, each with the exact distance or silence (µs) that covers the goal."""
+    """Return the goals for a duration, each with the exact distance between rows, or silence of a key, that covers the
+    goal (µs).
+    """
     beside = max(MS, grain_us)
     gaps = zip(words, (0, -beside, beside), strict=True)
     return [(text.format(duration(distance_us), duration(beside)), distance_us + by) for text, by in gaps]
@@ -67,12 +69,12 @@ def covered(
     delay_us: int = 0,
     timeouts_us: Sequence[int] = (),
 ) -> set[str]:
-    """Return the coverage goals that histories cover, and a goal for each column with a null.
+    """Return the coverage goals that histories cover, and further a goal for each column with a null.
 
     Args:
         histories: The histories.
         sources: The job's inputs.
-        distances_us: The durations that matter to the job (µs).
+        distances_us: The durations on which the job's output may depend (µs).
         delay_us: The watermark's delay (µs), the largest of several.
         timeouts_us: The timeouts of processing time (µs).
     """
@@ -91,7 +93,9 @@ def covered(
 
 
 def _silences(history: JobHistory, sources: Mapping[str, Source]) -> Iterator[int]:
-    """Yield the silences of keys (µs): the times from a batch with rows of a key to each following batch without."""
+    """Yield the silences of keys (µs): the times from a batch with rows of a key to each later batch, until the key has
+    rows again.
+    """
     since: dict[str, int] = {}
     clock = history.clock or [1_000 * time_ms for time_ms in history.times_ms([*sources.values()])]
     for time, batch in zip(clock, history.batches, strict=True):

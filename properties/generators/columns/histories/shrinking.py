@@ -61,7 +61,8 @@ def shrink(
     Args:
         history: The failing history.
         inputs: The inputs of the history's rows.
-        fails: Takes a round's candidates, the smallest first; returns for each candidate whether it fails.
+        fails: A function that takes a round's candidates, the smallest first, and returns for each candidate whether it
+            fails.
         rounds: The maximum number of rounds.
         delay_us: The watermark's delay (µs) if no row may be late; None if rows may be late.
         deadline: The time after which no round starts.
@@ -246,7 +247,7 @@ class _Times:
         for unit in UNITS_US:
             for up in (0, 1):
                 yield [self._timed(placed, _whole(us, unit, up)) for placed, us in zip(rows, times, strict=True)]
-            # Keep the distances between times, and start at a whole unit.
+            # Move all times by the same amount, so that the earliest time is a whole unit.
             down = min(times, default=0) % unit
             yield [self._timed(placed, us - down) for placed, us in zip(rows, times, strict=True)]
         for index, (placed, us) in enumerate(zip(rows, times, strict=True)):

@@ -1,8 +1,8 @@
 """Run a job's history in a separate query, without its cohort: only the history's rows move the watermark.
 
 In a cohort, the watermark follows the clock schedule, independent of a history's own rows. In a separate query,
-additional rows of another key move the watermark. These rows may change the job's output, so the history must be run
-again to see whether it still fails.
+additional rows of another key move the watermark. These rows may change the job's output, so the caller must run the
+history again to see whether it still fails.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Push(NamedTuple):
 
     Attributes:
         batch: The index of a nonempty batch, or -1 for the position before all batches.
-        times_us: The times (µs since 1970) of the additional rows: the first in this batch, each other in a separate
-            batch after it.
+        times_us: The times (µs since 1970) of the additional rows: the first row is in this batch, and each further row
+            in a separate batch after it.
         inputs: The inputs whose own rows have not reached the last of these times.
     """
 
@@ -50,11 +50,12 @@ def standing_alone(
     *,
     sooner: bool = False,
 ) -> list[JobHistory]:
-    """Return histories without a clock schedule that have the watermarks of a history, the shortest first.
+    """Return histories without a clock schedule whose own rows cause the watermarks of a given history, the shortest
+    first.
 
     One of the histories contains only the rows of the given history. The other histories contain additional rows of
     another key, which move the watermark where the history's own rows don't: before the first batch, between two
-    batches, or at the end. No history contains two different rows of one event.
+    batches, or at the end. None of the histories contains two different rows with the same identity.
 
     Args:
         history: The history.

@@ -52,7 +52,7 @@ def _row_text(row: Row, source: Source) -> dict[str, Any]:
 
 def pasted(history: JobHistory, sources: Sequence[Source]) -> list[str]:
     """Return the lines of Python code that pass a history as the argument `examples`."""
-    # Three quotes can occur only inside a JSON string, where an escape is valid.
+    # Three quotes would end the Python string; they occur only inside JSON strings, where an escape is valid.
     lines = [line.replace("'''", r"\u0027" * 3) for line in to_text(history, sources).splitlines()]
     return ["examples=[r'''", *lines, "''']"]
 
@@ -63,7 +63,7 @@ def parse(text: str, sources: Sequence[Source], file: str = "history") -> JobHis
     Args:
         text: The text.
         sources: The inputs of the job.
-        file: The text's name in messages.
+        file: The name of the text in messages, such as a file's path.
 
     Raises:
         BadInput: A line isn't a line of a history, or doesn't match the inputs; the message names the line.
@@ -178,7 +178,7 @@ class _Parsing:
             (fits,) = plain_values(pa.array([value], column.type))
         except (pa.ArrowException, ValueError, TypeError, ArithmeticError, AttributeError):
             self._refuse(f"{encoded!r} in the column {column.name!r} isn't of type {column.type}: {_form(column.type)}")
-        if repr(fits) != repr(value):  # a NaN isn't equal to itself
+        if repr(fits) != repr(value):  # compare texts, because a NaN isn't equal to itself
             self._refuse(f"{encoded!r} in the column {column.name!r} becomes {fits!r} as {column.type}: write that")
         return fits
 

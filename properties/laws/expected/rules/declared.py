@@ -1,4 +1,4 @@
-"""Common parts of the rules: durations, columns, column types, and the choice of inputs."""
+"""Validates the arguments that the rules share: durations, columns, column types, and the choice of inputs."""
 
 from __future__ import annotations
 
@@ -57,12 +57,14 @@ def positive_us(rule: str, name: str, duration: Duration) -> int:
 
 
 def delays_of(rule: str, delay: Duration | None) -> dict[str, int]:
-    """Return the watermark's delay of all inputs (µs) under an empty name; return nothing without a watermark."""
+    """Return a mapping from the empty name to the watermark's delay of all inputs (µs); return an empty mapping without
+    a watermark.
+    """
     return {} if delay is None else {"": watermark_delay_us(rule, "delay", delay)}
 
 
 def each_delay(rule: str, delay: Duration | Mapping[str, Duration] | None) -> dict[str, int]:
-    """Return the delays as `delays_of` does; the argument may also be a mapping from inputs' names to delays."""
+    """Return the delays as `delays_of` does; the argument may also map each input's name to its delay."""
     if not isinstance(delay, Mapping):
         return delays_of(rule, delay)
     return {name: watermark_delay_us(rule, f"the delay of {name}", one) for name, one in delay.items()}
@@ -87,7 +89,9 @@ def column_names(rule: str, name: str, columns: str | Sequence[str]) -> tuple[st
 
 
 def result_columns(rule: str, result: ResultColumns) -> dict[str, str]:
-    """Return the rule's column for each column of a job's result; return nothing for all columns."""
+    """Return the rule's column for each column of a job's result; return an empty mapping if the result has all columns
+    of the rule.
+    """
     if isinstance(result, Mapping):
         return dict(zip(column_names(rule, "result", [*result]), result.values(), strict=True))
     return {} if result is None else {name: name for name in column_names(rule, "result", result)}

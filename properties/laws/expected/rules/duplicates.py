@@ -36,9 +36,9 @@ def drop_duplicates(
 ) -> Rule:
     """Expect the rows of `dropDuplicates(columns)`, or of `dropDuplicatesWithinWatermark(columns)`.
 
-    The output contains the columns of the input. Spark emits any of several duplicates in a batch; this rule expects
-    the first duplicate. If duplicates differ in other columns, let the job select only columns in which they are equal.
-    Columns that the job's result lacks aren't compared, unless `result` names them.
+    The output contains the columns of the input. Of several duplicates in a batch, Spark may emit any row; this rule
+    expects the first row. If duplicates differ in other columns, let the job select only columns in which they are
+    equal. Columns that the job's result lacks aren't compared, unless `result` names them.
 
     Args:
         columns: The columns in which duplicates are equal; by default all columns.
@@ -76,5 +76,5 @@ def drop_duplicates(
             )
         return replace(stream, plan=Deduplication((stream.plan,), equal, within_watermark))
 
-    # Without `result=` a job may omit columns, because it should omit columns in which duplicates differ.
+    # Without `result=`, a job may omit any columns: it should omit those in which duplicates differ.
     return Rule(name, delays_us, bind, sorted({*delays_us.values()} - {0}), result is None, wanted)

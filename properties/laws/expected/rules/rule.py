@@ -24,7 +24,7 @@ WINDOW_TIME = "__streamproof_window_time"
 
 @dataclass(frozen=True)
 class Stream:
-    """The rows that a rule reads or emits.
+    """A stream of rows that a rule reads or emits.
 
     Attributes:
         name: The name of the input; for a rule's output, the name of the rule's first input.
@@ -69,7 +69,7 @@ class Rule(Oracle):
         name: The rule's name in reports.
         delays_us: The watermark's delay (µs): of each input by its name, or of all inputs under an empty name; empty
             without a watermark.
-        bind: Returns the rule's output over the job's inputs, as a plan.
+        bind: The function that returns the rule's output over the job's inputs, as a plan.
         distances_us: The durations in the rule (µs), sorted.
         allows_fewer_columns: Whether a job's result may lack some of the rule's columns, because these columns come
             from the inputs.

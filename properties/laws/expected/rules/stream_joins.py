@@ -54,7 +54,7 @@ def _inputs(rule: str, streams: Sequence[Stream], left: str | None, right: str |
 
 
 def _missing(rule: joins.StreamJoin, columns: ColumnOrigins, left: Stream, right: Stream) -> list[str]:
-    """Return the arguments that Spark requires for a join and the rule lacks, each with the reason."""
+    """Return the arguments that the user omitted although Spark requires them for the join, each with the reason."""
     bounded = {side for side in SIDES if rule.reach_us(side) is not None}
     on = rule.keys if rule.keys[0] else _keys(left, right)
     missing = [] if rule.keys[0] else [f"on={_as_argument(on)}, the columns that are equal"]
@@ -110,8 +110,8 @@ def _parts(rule: str, columns: ColumnOrigins, sides: Sequence[Stream]) -> dict[s
 
 
 def _joined(name: str, rule: joins.StreamJoin, columns: ColumnOrigins, left: Stream, right: Stream) -> Stream:
-    """Return the output of a join; its event time is the left side's time if the output contains this, else the
-    right's.
+    """Return the output of a join; the output's event time is the left side's time if the output contains this time,
+    otherwise the right side's.
     """
     if missing := _missing(rule, columns, left, right):
         raise BadInput(f"{name}: add {'; and '.join(missing)}")
@@ -121,9 +121,7 @@ def _joined(name: str, rule: joins.StreamJoin, columns: ColumnOrigins, left: Str
     made = dict(parts)
     for n, side in enumerate(sides):
         if side.time not in side.schema.names and any(of in ([(n, "start")], [(n, "end")]) for of in parts.values()):
-            made[_named(n, side.time)] = [
-                (n, side.time)
-            ]  # an output keeps a window if it has the window's start or end
+            made[_named(n, side.time)] = [(n, side.time)]  # the window is in the output
             timed[n] = [_named(n, side.time)]
     keys = tuple(tuple(_named(n, key) for key in rule.keys[n]) for n in (0, 1))
     times = _named(0, left.time), _named(1, right.time)
@@ -189,15 +187,15 @@ def stream_join(
         left: The name of the left input; by default the first input.
         right: The name of the right input; by default the second input.
         semantics: The system whose rules apply: `spark`.
-        spark: The version of Spark, such as "4.1"; by default the installed PySpark's. Spark versions differ in which
-            rows they lose when a batch evicts its own rows.
+        spark: The version of Spark, such as "4.1"; by default the installed PySpark's. Spark versions lose different
+            rows if a batch removes its own rows from the state.
 
     Raises:
         BadInput: The version is unknown, a duration is invalid, or Spark refuses the type of join.
     """
     check_semantics("stream_join", semantics)
     delays = each_delay("stream_join", delay)
-    sides = both_sides("stream_join", on) if on else ((), ())  # the check names all missing arguments at once
+    sides = both_sides("stream_join", on) if on else ((), ())  # the check reports a missing `on`
     name = named("stream_join", join=join, on="+".join(sides[0]) or None, before=before, after=after, delay=delay)
     before_us = None if before is None else microseconds_of("stream_join: before", before)
     after_us = None if after is None else microseconds_of("stream_join: after", after)

@@ -35,8 +35,8 @@ def union(
 
     Args:
         inputs: The names of the inputs, in order; by default all inputs.
-        delay: The watermark's delay of each input, or a mapping from inputs' names to delays. If a later rule has the
-            delay instead, the watermark is on the union's rows.
+        delay: The watermark's delay of each input, or a mapping from inputs' names to delays. If instead a rule after
+            the union has the delay, the watermark is on the union's output.
         result: The columns of the job's result, as in `drop_duplicates`.
         semantics: The system whose rules apply: `spark`.
 
@@ -60,7 +60,7 @@ def union(
                     f"{other.time}, but {first.name} has {', '.join(first.schema.names)} and {first.time}: both "
                     "must be alike"
                 )
-        # A later rule's delay is the delay of the union: `a.union(b).withWatermark(…)`.
+        # Without delays here, a later rule's delay is for the union's output: `a.union(b).withWatermark(…)`.
         above = not delays_us and all(one.is_input and one.plan.event_times == first.plan.event_times for one in united)
         times = first.plan.event_times if above else ()
         below = (one.plan.input if times else one.plan for one in united)

@@ -1,4 +1,4 @@
-"""Mutants that only drawn options, clocks, keys and values kill, because no fixed profile kills all of them.
+"""Mutants that need random options, clocks, keys or values: the fixed profiles alone don't kill all of these mutants.
 
 Each module lists one operator's mutants as `MUTANTS_OF_DRAWN`. The test `test_drawn_mutants.py` runs every mutant
 without Spark, and shows a history on which the mutant differs.

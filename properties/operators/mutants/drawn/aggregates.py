@@ -17,7 +17,7 @@ class AggregateBug(NamedTuple):
     Attributes:
         sentence: The bug, in one sentence.
         names: The names of the aggregate functions with the bug.
-        after: A function from a correct aggregate function to one with the bug.
+        after: A function that takes a correct aggregate function, and returns the aggregate function with the bug.
     """
 
     sentence: str

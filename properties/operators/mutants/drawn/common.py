@@ -1,7 +1,7 @@
 """Bugs that mutants of several operators share: in values, in keys, and in the output.
 
 A value is a drawn value or, in queries with typed columns, JSON text; a key in a shared query has its history's prefix.
-These functions accept both forms, so that a mutant has the same bug in any query.
+The functions accept both forms of values and keys, so that a mutant has the same bug in any query.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def altering(logic: type, sentence: str, bug: Bug) -> type:
     Args:
         logic: The correct logic.
         sentence: The bug, in one sentence.
-        bug: Returns the changed value.
+        bug: The function that returns the changed value.
     """
     return mixed(logic, _Altering, sentence, bug=staticmethod(bug))
 
@@ -183,12 +183,13 @@ class _Altering(Logic[Any]):
 
 
 def mistaking_keys(logic: type, sentence: str, bug: Bug) -> type:
-    """Return a logic in which keys that a bug makes equal share a state: the state of the batch's first such key.
+    """Return a logic with a bug that makes different keys equal: these keys share the state of the batch's first such
+    key.
 
     Args:
         logic: The correct logic.
         sentence: The bug, in one sentence.
-        bug: Returns the changed text of a key.
+        bug: The function that returns the changed text of a key.
     """
     return mixed(logic, _MistakingKeys, sentence, bug=staticmethod(bug))
 

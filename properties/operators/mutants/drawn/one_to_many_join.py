@@ -57,7 +57,7 @@ EmptyKeyDropped = mixed(LeftLogic, DroppingEmptyKeys, "The empty left key is tre
 class RowsWithoutForeignKeyStored(LeftLogic):
     """A deleted left row stays in the state, marked as deleted."""
 
-    # Both null and the empty text are foreign keys.
+    # A real foreign key may be null or empty, so neither can mark a deleted row.
     mark = "\0deleted"
 
     def pack(self, state: list[Key]) -> tuple[Any, ...] | None:
