@@ -64,7 +64,8 @@ def check_operators(
         seed: The seed of the first round's histories; each further round adds 1 to the seed.
         progress: The callback that receives the name of each step before the step starts.
         witness: The witness that runs the operators' own implementations, or their mutants.
-        reports: The reports by operator; the check fills them, so an interrupted check can report its results so far.
+        reports: The reports by operator, which the check fills, so that an interrupted check can report its results so
+            far.
         ready: The callback that receives each operator's report as soon as the operator's last sample has been judged.
         turn: The round of the check; the results of further rounds are added to the reports of the first round.
         of_reference: The reports of the references that the check judges during the first queries, by operator.
@@ -116,8 +117,8 @@ def shares_queries(registration: Registration) -> bool:
 
 
 def _packing_of_others(operator: str, sharing: Sequence[Registration], seed: int) -> Mapping[str, str]:
-    """Return the law *packing* with the reason why it is skipped, if the check of other operators in the same queries
-    covers it.
+    """Return the law *packing* and the reason to skip this law, if checks of other operators in the same queries cover
+    the law.
     """
     alone = asked_alone(sharing, seed)
     if operator in alone or not any(one.name == operator for one in sharing):
@@ -227,7 +228,7 @@ def _runs(checks: Mapping[str, Check], samples: Sequence[Sample]) -> int:
 
 
 class QueryThreads(ThreadPoolExecutor):
-    """Threads for queries, each with its own Spark session."""
+    """An executor of queries whose threads each have their own Spark session."""
 
     def __init__(self, count: int) -> None:
         numbers = iter(range(count))
@@ -266,7 +267,7 @@ class QueryThreads(ThreadPoolExecutor):
 
 @contextlib.contextmanager
 def query_threads(count: int) -> Iterator[QueryThreads]:
-    """Yield threads for queries, each with its own Spark session; the calling thread may run queries too.
+    """Yield an executor whose threads each have their own Spark session; the calling thread may run queries too.
 
     If the block fails or is interrupted, stop the queries of the threads.
     """
@@ -303,7 +304,7 @@ def check_reference(
         report: The report, which the check fills, so that an interrupted check can report its results so far; by
             default a new report.
         turn: The round of the check; the results of further rounds are added to the report of the first round.
-        on: The witness, such as `kafka`, whose laws alone are checked; None: all laws.
+        on: The only witness, such as `kafka`, whose laws are checked; None: all laws.
 
     Raises:
         BadInput: The operator is unknown, or a counterexample can't be read or saved.
@@ -362,8 +363,8 @@ class Check:
         turn: The round.
         left_out: The laws that this check skips because the checks of other operators cover them, with the reason.
         findings: The counterexamples.
-        pooled: Histories of pools with the reference's runs; `finish` searches them for outputs that an off-by-one
-            number of an option changes, and then drops them.
+        pooled: Histories of pools with the reference's runs; `finish` searches these histories for outputs that an
+            off-by-one number of an option changes, and then drops the histories.
         resting: A context manager that lets no further query of the check start, so that shrinking is faster.
     """
 
@@ -410,7 +411,7 @@ class Check:
         try:
             yield
         except BaseException:
-            # A check that ends early may have judged only some of its histories.
+            # If the check ends early, mark its laws as unfinished, because they may have judged only some histories.
             for result in self.report.results:
                 result.unfinished = not self.report.is_whole
             raise
@@ -505,7 +506,7 @@ class Check:
         for law in laws:
             result = self.report.result(law.name)
             self.must_cover(result, law.goals(sample))
-            if not sample.is_pooled:  # a pool reports one step for all its small samples
+            if not sample.is_pooled:  # `judge_pool` reports one step for all samples of a pool
                 asked = f"{len(run.histories)} histories, {sample.registration.name}, {sample.profile}"
                 self.progress(f"{law.name}: {asked}")
             self.ask(result, run)
@@ -528,7 +529,7 @@ class Check:
         except MissingTool as missing:
             if self.subject != "reference":
                 raise
-            if not result.violations:  # a violation that was found stays in the report
+            if not result.violations:  # keep violations found before the tool was missing
                 result.skipped = f"skipped: {missing}"
 
 

@@ -64,7 +64,7 @@ def confirmed(
     first = case.original or case.history
     with suppress(CannotRecheck):  # if shrinking fails, the violation is still confirmed
         smallest = shrink(first, lambda histories: [one is not None for one in broken(histories)], ROUNDS, law.at_once)
-        # Without clock advances, a variant and its original would have different clocks.
+        # Keep a variant's clock advances, without which the variant and its original would have different clocks.
         plainer = [] if law.needs_original else [without_clock_advances(smallest), trimmed(smallest)]
         for history in [one for one in plainer if one.lines != smallest.lines] + [smallest]:
             if history.lines != first.lines and (found := broken([history])[0]) is not None:

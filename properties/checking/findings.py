@@ -60,8 +60,7 @@ class CounterexampleMaker:
     def violated(self, result: LawResult, violation: BrokenCase) -> None:
         """Save the first violation of a law, recheck the violation alone, and replace it by the smallest violation.
 
-        If the changelog law is also broken, a law that every wrong changelog breaks creates no counterexample of its
-        own.
+        If the changelog law is broken too, laws that every wrong changelog breaks create no further counterexample.
         """
         law = result.law
         if law.follows_changelog and any(one.law.name == "changelog" and one.violations for one in self.report.results):

@@ -86,7 +86,7 @@ def plan_pools(
             (by_clock if one.by_clock(one.declare(options)) else others).append(
                 PooledDefinition(one, options, share, options == alone)
             )
-        # The check of the reference also uses these definitions, so Spark is compared with the reference on them.
+        # Let Spark run the definitions without late data too, because the check of the reference runs them.
         timely += [PooledDefinition(one, options, share, False) for options in in_time(one)]
     pools = []
     # To save queries, histories that need no clock join a pool with a clock if possible.

@@ -71,7 +71,7 @@ def _law_of(saved: Counterexample[History], laws: Mapping[str, Law], subject: Su
     has_schedule = saved.history.has_schedule
     asked = saved.law in laws and (saved.law == "schedules") == has_schedule
     if saved.law in laws and laws[saved.law].needs_original and saved.original is None:
-        asked = False  # an earlier version of streamproof didn't save the original
+        asked = False  # the file of an earlier version lacks the original
     if asked or subject != "spark":
         return saved.law
     return "schedules" if has_schedule else "changelog"

@@ -144,7 +144,7 @@ def coverage_goals(registration: Registration, definition: Any, stream_time: boo
 
     Args:
         registration: The operator's registration.
-        definition: The definition; its histories must include some with null keys.
+        definition: The definition, whose histories include histories with null keys.
         stream_time: Whether the histories have no cuts, so that some goals are impossible.
     """
     found = ["out of order", "two keys", "null key kept" if keeps_null_keys(definition) else "dropped: null key"]

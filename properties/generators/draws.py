@@ -1,8 +1,8 @@
 """Draws random histories as lists of moves; a move describes a record relative to earlier records or to the clock.
 
 Uniformly random timestamps would almost never be exactly one gap after a session, or exactly at the end of a window. A
-move therefore names an earlier record, or an edge such as a window's end, and a distance from it. A move is a tuple of
-small integers; moves with smaller integers are simpler.
+move therefore consists of a starting point (an earlier record, or an edge such as a window's end) and a distance. A
+move is a tuple of small integers; moves with smaller integers are simpler.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class HistorySettings:
         schedule: The clock (ms) after every batch; no record of the batch has a larger timestamp.
         arrivals: The largest number of records of a history.
         keys: The keys to draw from; the first key is drawn most often.
-        null_keys: Whether to draw records without a key too; histories with such records can't share a query.
+        null_keys: Whether to draw records without a key too; a history with a record without a key can't share a query.
         kind: The name of the kind of values for the inputs that accept this kind; other inputs use the first kind that
             they accept.
         key_set: The name of the set of keys; a set other than `PLAIN` replaces all keys, including keys in values.

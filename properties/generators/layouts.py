@@ -316,7 +316,7 @@ class Typed:
             self.numbers.append(None)
             for index, history in enumerate(cohort.histories):
                 records = [line for line in history.batches[number] if isinstance(line, Record)]
-                # A record moves the clock instead of the reserved key, so that an operator that ignores it fails.
+                # Let a record alone move the clock, so that an operator whose clock ignores the record fails.
                 if any(one.key is not None and one.timestamp == clock for one in records):
                     self.times[first] = before
                 count = len(records)
@@ -419,7 +419,9 @@ class Typed:
         return self.numbers[cause] if is_own else -1 - abs(cause)
 
     def read(self, table: pa.Table) -> pa.Table:
-        """Return the output with the cohort's keys; a null key becomes `NULL_KEY` of its history."""
+        """Return the output with the cohort's keys; each null key becomes the key `NULL_KEY` of the history that
+        emitted it.
+        """
         causes = self.causes(table)
         for name in (KEY, FOREIGN_KEY):
             names = self.layout.columns.of(name)
@@ -432,7 +434,9 @@ class Typed:
         return table
 
     def _key(self, name: str, parts: Parts, cause: int | None) -> str | None:
-        parts = tuple(math.nan if part != part else part for part in parts)  # one NaN object, for a dict
+        parts = tuple(
+            math.nan if part != part else part for part in parts
+        )  # a dict finds a NaN only as the same object
         if None not in parts:
             seems = self.layout.keys.owner(parts, len(self.cohort.histories))
             return self.keys.get(parts) or prefixed_key(seems, repr(parts))
@@ -443,7 +447,7 @@ class Typed:
         if cause is None or index is None:
             return WATERMARK_DRIVER
         own = [self.layout.keys.null(index, self.times[cause])]
-        if [*self.holds.values()].count("key") > 1:  # several stages: a record may be dropped after its key is lost
+        if [*self.holds.values()].count("key") > 1:  # a second stage may report a dropped record without its key
             own.append((None,) * len(parts))
         return prefixed_key(index, NULL_KEY if parts in own else repr(parts))
 

@@ -40,7 +40,7 @@ class _Searched(NamedTuple):
         cores: The legal combinations of the dependent options, as indexes of values.
         cores_with: The legal combinations (indexes into `cores`) that contain a value of a dependent option, or the
             values of two.
-        defaults: The default of each option, if it doesn't depend on other options; otherwise `ABSENT`.
+        defaults: The default of each option, if the default doesn't depend on other options; otherwise `ABSENT`.
         readings: The values of each option, as a definition stores them.
     """
 
@@ -72,7 +72,7 @@ class _Searched(NamedTuple):
         return tuple(item for item in items if item[0] < self.depending) in self.cores_with
 
     def items(self) -> list[_Item]:
-        """Return the options with their values, legal or not."""
+        """Return all options with each of their values, including values that are never legal."""
         return [(option, value) for option, values in enumerate(self.values) for value in range(len(values))]
 
     def pairs(self) -> Iterator[tuple[_Item, _Item]]:
@@ -162,7 +162,7 @@ def _goals_of(operator: Operator, space: OptionSpace) -> tuple[str, ...]:
 def met_by(registration: Registration, options: Options) -> set[str]:
     """Return the goals of `option_goals` that a set of options covers.
 
-    An omitted option counts as its default value, unless the default depends on other options.
+    For an omitted option, the default value is covered, unless the default depends on other options.
 
     Raises:
         BadInput: The options are invalid, or the space is, as in `draw_definitions`.

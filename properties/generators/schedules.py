@@ -36,7 +36,7 @@ def edge_goals(on_board: OnBoard) -> tuple[str, ...]:
     """Return the names of a definition's clock goals, such as `clock at the end of a window`.
 
     For each series of fixed edges, such as the ends of windows, the goals are a clock at an edge, 1 ms before and 1 ms
-    after an edge. A definition whose edges depend on records has no clock goals.
+    after an edge. A definition whose edges depend on the records, such as session ends, has no clock goals.
     """
     return tuple(dict.fromkeys(_text(aligned, by) for aligned in _aligned(on_board) for by in _PLACES))
 
@@ -53,8 +53,8 @@ def draw_schedule(operator: str, options: Options, seed: int, batches: int = BAT
     """Draw a clock schedule for a definition: the clock (ms) after every batch.
 
     The values never decrease. For each series of fixed edges, such as the ends of fixed windows, values are at an edge
-    and 1 ms before an edge. Other values leave the clock unchanged, or move it by 1 ms, by less than any distance, by a
-    distance, or farther.
+    and 1 ms before an edge. Other values leave the clock unchanged, or move the clock by 1 ms, by less than any of the
+    definition's distances, by a distance, or farther.
 
     Args:
         operator: The operator's name.
@@ -91,7 +91,7 @@ def draw_schedules_for(definitions: Iterable[OnBoard], count: int, seed: int) ->
 
     A schedule contains the clock (ms) after each of 4 to 10 batches, and its values never decrease. About half of the
     values are at, 1 ms before or 1 ms after edges, if fixed edges exist. Other values leave the clock unchanged, or
-    move it by 1 ms, by less than a distance, by a distance, farther, or past all open state.
+    move the clock by 1 ms, by at most one of the definitions' distances, farther, or past all open state.
 
     Args:
         definitions: The definitions.

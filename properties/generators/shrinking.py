@@ -98,7 +98,9 @@ class Shrinker(Generic[T]):
         return [history for history, _ in smallest]
 
     def _rounds(self, history: T, at_once: int) -> Generator[tuple[T, list[T]], Sequence[bool], None]:
-        """Yield the smallest failing history with its candidates, and receive which candidates fail."""
+        """Yield the smallest failing history with its candidates; the caller sends back whether each candidate
+        fails.
+        """
         combined: list[T] = []
         thorough_done = False
         while True:

@@ -98,7 +98,7 @@ def kinds_taken(aggregate: Aggregate) -> tuple[str, ...]:
                 aggregate.check(value)
             for values in islice(permutations(kind.examples[:4]), 24):
                 aggregate.of("", values)
-        except (BadInput, TypeError):  # a user's aggregate may raise TypeError
+        except (BadInput, TypeError):  # for example, a user's aggregate compares text with numbers
             return False
         return True
 

@@ -38,7 +38,7 @@ def variety_met(domain: Domain, definition: Any, history: History) -> Iterator[s
     batches = [[record for record in batch if record.key is not None] for batch in record_batches(history)]
     records = [record for batch in batches for record in batch]
     unordered = any(later.timestamp < earlier.timestamp for batch in batches for earlier, later in pairwise(batch))
-    if unordered and history.clock == "batch":  # with stream time, batches don't matter
+    if unordered and history.clock == "batch":  # a history under stream time has no batches
         yield UNORDERED
     if len({repr(record) for record in records}) < len(records):
         yield REPEATED

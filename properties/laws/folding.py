@@ -36,7 +36,7 @@ def folded_differences(history: History, played: Played, emitted: Sequence[Seque
     asked: tuple[int, int] | None = None
     for batch, ((_, accepted, clock), outputs) in enumerate(zip(played.steps, emitted, strict=True)):
         if asked == (accepted, clock) and not outputs:
-            continue  # nothing has changed since the previous batch
+            continue  # no record was accepted and no output emitted
         asked = accepted, clock
         if definition.is_stream:
             stream = bag([*stream, *outputs])

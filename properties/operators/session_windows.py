@@ -108,8 +108,8 @@ def _build_native(windows: SessionWindows, frame: DataFrame, batches: Sequence[p
 
 
 def _topology(builder: Builder, windows: SessionWindows) -> Any:
-    # With a retention of exactly gap + grace, a stored session becomes invisible one step before its closing.
-    # With a much longer retention, a closed session can be revised.
+    # Use a retention of gap + grace + 1 ms: with gap + grace, Kafka hides a stored session one step before its closing.
+    # With a much longer retention, Kafka can revise a closed session.
     retention = builder.retention(windows.emit, windows.retention_ms, windows.gap_ms + windows.grace_ms + 1)
     gap, grace = builder.milliseconds(windows.gap_ms), builder.milliseconds(windows.grace_ms)
     windowed = builder.grouped("events").windowedBy(builder.dsl.SessionWindows.ofInactivityGapAndGrace(gap, grace))
@@ -124,7 +124,7 @@ def _refused_by_kafka(windows: SessionWindows, records: Sequence[Record]) -> Ite
 
 def _numbers(windows: SessionWindows) -> Iterator[Number]:
     for option in ("gap_ms", "grace_ms"):
-        # The retention is at least gap + grace, and doesn't change the output.
+        # Raise the retention too, which must be at least gap + grace; it doesn't change the output.
         yield number_of(windows, option, {"retention_ms": windows.retention_ms + 1})
 
 
@@ -178,7 +178,7 @@ def _met(history: History, played: Played) -> Iterator[str]:
 
 
 def _goals(windows: SessionWindows) -> Iterator[str]:
-    impossible = {EMPTY}  # with few histories, each batch may have records
+    impossible = {EMPTY}  # not required: a few histories may have no batch without records
     if windows.late == "own" or not windows.grace_ms:
         impossible.add(RESCUED)
     yield from (name for name in GOALS if name not in impossible)

@@ -164,7 +164,7 @@ REGISTRATION = Registration(
     by_clock=lambda join: True,
     # Profiles with `arrival` or `eager` are left out, because their output depends on the order of arrival.
     without_late_data={"outer, close": {"grace_ms": 1000}},
-    # A pair is repeated for each repeated partner, any other result only for the repeated record itself.
+    # Two records that arrive twice make four pairs; an unmatched record that arrives twice makes two results.
     repeats=emitted_again(lambda value: 2 if None in value else 4),
     spark=join_binding("stream_stream_join", "StreamStreamLogic", _common, _ASKED),
     native=Native(

@@ -89,7 +89,7 @@ def _group_named(options: Options) -> Callable[[Record], Key | None]:
 
 
 def _topology(builder: Builder, groups: TableAggregate) -> Any:
-    # The value is a JSON array of two texts: the group and the member.
+    # Each record's value is a JSON array of two texts: the group and the member.
     grouped = builder.grouped_by_first(builder.table("events"))
     if groups.aggregate.name == "count":
         return grouped.count()

@@ -100,7 +100,7 @@ def _is_full(options: Options) -> bool:
 
 
 def _aggregated(options: Options) -> tuple[str, tuple[str, ...]]:
-    # With full state, the value is the list of a window's messages.
+    # With `storage="full"`, a window's value is the list of its messages.
     return ("list", ("events",)) if _is_full(options) else aggregated_events(options)
 
 
@@ -136,7 +136,7 @@ def _aligned(windows: WindowAggregate) -> tuple[Aligned, ...]:
 
 
 def _kinds(windows: WindowAggregate, side: str) -> tuple[str, ...]:
-    # With full state, the value is the list of a window's messages.
+    # With `storage="full"`, a window's value is the list of its messages.
     return kinds_taken(AGGREGATES_OF_SAMZA["list"] if windows.storage == "full" else windows.aggregate)
 
 
@@ -172,7 +172,7 @@ def _goals(windows: WindowAggregate) -> Iterator[str]:
     yield "window emitted"
     if windows.unit == "ms":
         yield "dropped: late"
-    # A tuple-based window is never late; a window of one tuple is complete at once.
+    # Tuple-based windows have no late rows, and a window of one tuple is complete at once, so neither is emitted again.
     by_tuples = windows.unit == "tuple"
     if (windows.early is not None and not (by_tuples and windows.size == 1)) or (
         windows.late == "update" and not by_tuples

@@ -285,7 +285,7 @@ def _goals(table: WindowedTable) -> Iterator[str]:
 
 
 def _is_of(table: WindowedTable, emitted: Key, key: Key) -> bool:
-    # A key may contain an @; the window's start follows the last @.
+    # Split at the last @, which separates the window's start from the key: the key itself may contain an @.
     return key == (emitted.rpartition("@")[0] if table.to_stream == "window_in_key" else emitted)
 
 
@@ -437,7 +437,7 @@ REGISTRATION = Registration(
         _build_native,
         "window emits the reference's results; a stream as a bag per batch",
         {
-            # At the clock 30 a window closes; the clock 38 is 1 ms before the next closing.
+            # With size 9 and grace 3, a window closes at the clock 30; the clock 38 is 1 ms before the next closing.
             "tumbling": NativeProfile({"size_ms": 9, "grace_ms": 3, "aggregate": "sum", "emit": "close"}),
             "hopping, re-keyed": NativeProfile(
                 {"size_ms": 10, "step_ms": 4, "aggregate": "list", "emit": "close", "to_stream": "window_in_value"}

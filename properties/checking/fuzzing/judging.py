@@ -250,7 +250,7 @@ class PlanJudge:
         last_us = max(filter(None, of_histories), default=0)
         is_timed = any(isinstance(node, WithWatermark) for node in case.query.plan.walk())
         if is_timed and max((ms for _, ms in ran.watermarks_ms), default=0) <= last_us // MS + CLOSED_MS:
-            return  # the clock's rows don't move this watermark far enough to close all windows
+            return  # the clock's rows haven't closed all windows, so the batch query has more rows
         self.asked(BATCH, case)
         try:
             rows = self.runner.as_batch(case.query, case.batches, case.how)

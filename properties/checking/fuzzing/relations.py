@@ -85,7 +85,7 @@ def _drawn(generator: random.Random, case: PlanCase) -> Iterator[Relation]:
 
 
 def with_plan(case: PlanCase, plan: Node | None) -> PlanCase | None:
-    """Return the case with another plan; None: there is no other plan, or it is the same plan."""
+    """Return the case with another plan; None: there is no other plan, or the other plan is the same plan."""
     if plan is None or plan is case.query.plan:
         return None
     return replace(case, query=replace(case.query, plan=plan))
@@ -97,7 +97,7 @@ def _with_settings(case: PlanCase, name: str) -> PlanCase | None:
     if name == "join state version 1" and not (joins and all(by.join == "inner" for by in joins)):
         return None  # with state version 1, Spark runs only inner joins: SPARK-26154
     if name == "sessions merged early" and any(isinstance(node, Union) for node in nodes):
-        return None  # Spark merges sessions within a partition, and a union has several partitions
+        return None  # early merging needs a key's rows in one partition; a union splits them
     return replace(case, how=replace(case.how, settings={**case.how.settings, **SETTINGS[name]}))
 
 
@@ -135,7 +135,7 @@ def _union_sides(node: Node) -> Node:
     if not isinstance(node, Union):
         return node
     left, right = node.inputs
-    if left.event_times != right.event_times:  # a union has its first side's event time and delay
+    if left.event_times != right.event_times:  # a union uses its first input's event time, so a swap changes it
         return node
     return Union((right, left))
 

@@ -93,9 +93,7 @@ def script_of(finding: Finding, settings: Mapping[str, str] | None = None) -> st
 
 
 def confirmed_script(finding: Finding, python: str = sys.executable) -> tuple[str, bool]:
-    """Return a finding's script, and whether a run of the script shows the difference; try further settings if it
-    doesn't.
-    """
+    """Return a finding's script, and whether a run of the script shows the difference; if not, try further settings."""
     script = script_of(finding)
     if is_confirmed(script, python):
         return script, True
@@ -215,7 +213,7 @@ def wrapped(line: str) -> Iterator[str]:
     instead.
     """
     breaks = [*_breaks(line)]
-    opened, start = "", 0  # the part of a string before its break, and the break's position
+    opened, start = "", 0  # the start of a string that a break divides, and the break's position
     while len(opened) + len(line) - start > WIDTH:
         room = start + WIDTH - len(opened)
         fitting = [(at, quote) for at, quote in breaks if start < at < room - bool(quote)]
@@ -233,7 +231,9 @@ def wrapped(line: str) -> Iterator[str]:
 
 
 def _breaks(line: str) -> Iterator[tuple[int, str]]:
-    """Yield the spaces within brackets at which a line may end, each with the quote of the string around it."""
+    """Yield the spaces within brackets at which a line may end, each with the quote character if the space is in a
+    string.
+    """
     depth, quote, is_formatted = 0, "", False
     for at, character in enumerate(line):
         if character in "\"'" and quote in ("", character):

@@ -1,4 +1,5 @@
-"""Judges a seed of the fuzzer: draws a case, compares its results, shrinks each difference, and writes a script for it.
+"""Judges a seed of the fuzzer: draws a case, compares its results, shrinks each difference, and writes a script for
+each.
 
 A separate process (`PySparkProcess`) judges each seed, because a random plan may crash Spark or never end.
 """

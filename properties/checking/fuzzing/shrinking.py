@@ -121,7 +121,7 @@ def _candidates(case: PlanCase, thorough: bool) -> Iterator[PlanCase]:
         for first in range(0, len(places), max(size, 1)):
             dropped = {*places[first : first + max(size, 1)]}
             yield replace(case, batches=tuple(_without(batch, at, dropped) for at, batch in enumerate(case.batches)))
-    for number, batch in enumerate(case.batches):  # an input without a file is simpler than an input with an empty file
+    for number, batch in enumerate(case.batches):  # leave out inputs that have no rows in a batch
         for name in (name for name in batch if not batch[name]):
             fewer = {one: rows for one, rows in batch.items() if one != name}
             yield _with_batches(case, (*case.batches[:number], fewer, *case.batches[number + 1 :]))

@@ -43,7 +43,7 @@ def check_arguments(histories: int, seed: int = 0, seconds: float = 1, out_of_or
     Raises:
         BadInput: A number or duration is out of its range.
     """
-    if not (fits(histories, int) and 1 <= histories <= MOST):  # `check_witness` doesn't check types
+    if not (fits(histories, int) and 1 <= histories <= MOST):  # not all callers check types
         raise BadInput(f"histories is {short(histories)}: give a whole number from 1 to {MOST:,}; 300 is a good one")
     if not -LARGEST_SEED <= seed <= LARGEST_SEED:
         raise BadInput(f"seed is {short(seed)}: give a whole number of 18 digits at the most")
@@ -185,7 +185,7 @@ def check_options(job: JobOrSink | Script, inputs: Sequence[Input], how: Describ
         seconds=seconds,
     )
     if isinstance(job, Script):
-        runner.declare(run)  # the script sets its query's name
+        runner.declare(run)  # the declaration runs the script, and so finds its settings
         run = replace(run, mode=given["mode"] or mode_of(job), settings={**job.found.settings, **settings})
         runner = replace(runner, job=job.job)
     plan = runner.declare(run).plan if timeouts_us else Plan()

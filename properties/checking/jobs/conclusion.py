@@ -108,7 +108,7 @@ def unmet_goals(
     if other := _other_delays(judge):
         missing.insert(0, "the expected watermark delays {} (the job's delays are {})".format(*other))
     unmet = [goal for goal in variation.goals if goal not in met.covered]
-    if judge.is_sink and not met.crashed:  # only a query that crashes restarts from a sink's checkpoint
+    if judge.is_sink and not met.crashed:  # without a crash, no query restarted from a sink's checkpoint
         unmet = [goal for goal in unmet if goal == CHANGED]
     return [*(goal for goal in unmet if met.stateful or goal != RESTORED), *missing]
 
@@ -133,7 +133,9 @@ def _other_delays(judge: Judge) -> list[str]:
 
 
 def _has_unknown_timers(judge: Judge, draws: Draws) -> bool:
-    """Return whether a function uses event-time timers whose duration is unknown, because no plan shows it."""
+    """Return whether a function uses event-time timers whose duration is unknown, because no plan shows a timer's
+    duration.
+    """
     by_event_time = judge.declared.plan.by_event_time or judge.met.plan.by_event_time
     return by_event_time and not (draws.options.timers_us or draws.options.timeouts_us or judge.oracle.distances_us)
 

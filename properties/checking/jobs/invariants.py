@@ -73,7 +73,7 @@ class Invariants:
         self.options, self.without = options, without
         self.faults = faults_of(faults, options.run.is_sink)
         self.emitted: dict[str, list[EmittedBatches]] = {}
-        # In append mode, each drawn history ends with one more batch, which closes all windows.
+        # Add a batch in append mode, in which each drawn history ends with one more batch, which closes all windows.
         variations = variations_of(options.run, options.seed, options.batches + (options.run.mode == "append"))
         variations += [one for name in self.faults for one in SINK_FAULTS[name].variations(options.run)]
         asked = [variation for variation in variations if variation.law not in without]
@@ -101,7 +101,9 @@ class Invariants:
         return JobCheck(self.options, plain, variation)
 
     def before_violation(self, broken: str, held: Mapping[str, int]) -> str:
-        """Return the invariants that held before the violation, and the invariants that weren't checked after it."""
+        """Return the invariants that held before a violation, and the invariants that weren't checked because of the
+        violation.
+        """
         laws = [check.variation.law for check in self.checks]
         left = [law for law in laws[laws.index(broken) + 1 :] if law not in held and law != broken]
         done = "; ".join(f"{law} ({count} histories)" for law, count in held.items()) or "nothing was run"
@@ -233,7 +235,7 @@ def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str]
     if variation.is_alone and (shared := shared_identities(before.options.inputs)):
         return f"{law}: events of two keys may have the same identity, {' and '.join(shared)}"
     if variation.run.row_by_row and variation.run.mode == "update":
-        if OrderLaw.of_jobs not in held:  # if rows of a batch can't be told apart, neither law applies
+        if OrderLaw.of_jobs not in held:  # the law on the order of rows wasn't judged
             return f"{law}: it is checked only after {OrderLaw.of_jobs}"
         if not before.judge.unique_columns or before.judge.without_table:
             return (

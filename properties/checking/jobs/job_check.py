@@ -1,4 +1,4 @@
-"""One check of a job, the base class of all job checks: draws histories, runs them, compares outputs, and shrinks.
+"""The base class of all checks of jobs: draws histories, runs them, compares outputs, and shrinks a differing history.
 
 A check with the verdict *conforms* returns a report. A check raises `Violated` for the smallest differing history
 found, and `Inconclusive` if no history differs but coverage goals are unmet.
@@ -86,7 +86,7 @@ class _Again(Exception):
 
 
 class JobCheck:
-    """One check of a job: draws histories, runs them, compares outputs, and shrinks a differing history.
+    """A check of a job: draws histories, runs them, compares outputs, and shrinks a differing history.
 
     The methods raise `Violated` if the job differs on a history, and `Inconclusive` if coverage goals are unmet.
 
@@ -104,7 +104,7 @@ class JobCheck:
         self.keeps_keys_apart = False
         declared = options.runner.declare(variation.run)
         self.options = options = with_boundary_values(with_identities(options, oracle), declared.plan, oracle)
-        late = oracle.takes_late and variation.comparing != "end"  # lateness depends on the batches
+        late = oracle.takes_late and variation.comparing != "end"  # other batches make other rows late
         self.why_alone = _why_alone(options, declared)
         keyed = {} if self.why_alone else keyed_tables(options.runner.sources, declared.tables)
         alone, renamed = bool(self.why_alone), declared.plan.renamed
@@ -130,7 +130,7 @@ class JobCheck:
         output.
         """
         declared, oracle, name = self.judge.declared, self.judge.oracle, self.judge.name
-        known = list(dict.fromkeys([*declared.names, *declared.columns]))  # empty for a sink, whose columns a run shows
+        known = list(dict.fromkeys([*declared.names, *declared.columns]))  # only a run shows a sink's columns
         unknown = [column for column in self.options.unique or () if known and column not in known]
         if unknown:
             raise BadInput(
@@ -201,7 +201,9 @@ class JobCheck:
             raise self.violation(history, variation, compared, head)
 
     def check(self, count: int) -> JobReport:
-        """Draw histories, run them in one query or each in its own query, and compare outputs."""
+        """Draw histories, run the job on these histories in one query or each in its own query, and compare the outputs
+        with the oracle's.
+        """
         __tracebackhide__ = True
         while True:
             try:
@@ -216,7 +218,7 @@ class JobCheck:
                 self.run_each_alone(unreadable.message, keys_apart=not self.options.runner.static)
 
     def check_drawn(self, count: int) -> JobReport:
-        """Draw histories, run them, and compare.
+        """Draw histories, run the job on these histories, and compare the outputs with the oracle's.
 
         Raises:
             UnreadableKey: A row of a shared query's result belongs to no known history.
@@ -228,7 +230,7 @@ class JobCheck:
         expecting = 0 if self.why_alone else self.check_together(histories, started)
         if not (expecting or self.why_alone) and self.variation.law and self.can_be_one:
             self.run_each_alone(NO_ROWS)
-        if self.why_alone:  # from the start, or since the shared query emitted a row of no known history
+        if self.why_alone:  # the job or the shared query's output requires it
             histories, expecting = self.check_alone(histories, started)
         if self.depends_on_others:
             raise Inconclusive(f"inconclusive: {self.judge.name}: {self.why_alone}. {OTHER_KEYS}", job=self.judge.name)
@@ -268,7 +270,8 @@ class JobCheck:
         )
 
     def check_together(self, histories: Sequence[JobHistory], started: float) -> int:
-        """Run histories in one query, compare outputs, and count the histories with expected rows.
+        """Run histories in one query, compare the outputs with the oracle's, and count the histories with expected
+        rows.
 
         If a history differs only in the shared query, every history must run alone afterwards.
 
@@ -326,7 +329,8 @@ class JobCheck:
         """Run the largest history alone too; if the job computes with keys, run several histories alone that contain
         most of the keys.
 
-        A shared query adds a prefix to keys or changes numeric keys, which may change the result of such a job.
+        A shared query adds a prefix to keys or changes numeric keys, which may change the result of a job that computes
+        with keys.
         """
         __tracebackhide__ = True
         computes = bool(self.judge.computed_keys or self.judge.keys_in_functions)
@@ -488,7 +492,7 @@ class JobCheck:
             found, smallest = compared.difference, shrunk.difference
             if found is None or smallest is None or is_alike(found, smallest):
                 return None
-            compared = self.judge.compare_alone(history, variation)  # compare with a run alone
+            compared = self.judge.compare_alone(history, variation)  # the first comparison may be of a shared query
         return self.counterexample(history, variation, compared)
 
     def leaves_out_columns(self, history: JobHistory, variation: Variation) -> bool:
@@ -522,7 +526,8 @@ class JobCheck:
             unshrunk: The folder of the history before shrinking; the method removes this folder unless `as_found` is
                 given.
             deadline: The deadline of shrinking; None: don't shrink.
-            as_found: The counterexample before shrinking, if it differs with other rows.
+            as_found: The counterexample before shrinking, if the job differs there in other rows than on the smallest
+                history.
         """
         head = " ".join(filter(None, (head, variation.remedy, self.two_runs)))
         if compared.output.died_at and any(at.moment in OF_SINKS for at in variation.run.crash_in):
@@ -609,7 +614,7 @@ class JobCheck:
 
         Args:
             failed: The reason why the query failed.
-            failing: The saved history that makes the query fail; None: every history makes it fail.
+            failing: The saved history that makes the query fail; None: every history makes the query fail.
             variation: The run options of the query.
             stopped: A sentence if the search for the failing history ended early; empty if the search was complete.
         """

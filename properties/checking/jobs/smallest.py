@@ -102,7 +102,7 @@ def plainest(
     first = None if compared.difference is None else compared.difference.when
     shorter = _without_empty_end(history) if first is None else history.first(first + 1)
     plainer = [shorter] * (len(shorter.batches) < len(history.batches))
-    if not (draws.closes or variation.run.processing_time):  # else clock rows must close windows or time batches
+    if not (draws.closes or variation.run.processing_time):  # no clock rows needed to close windows or time batches
         sooner = variation.run.trigger == "available_now"
         plainer[:0] = standing_alone(history, draws.inputs, first, sooner=sooner)[:MAX_WITHOUT_CLOCK]
     for plain in plainer:

@@ -60,7 +60,8 @@ class Violated(CheckFailed):
     Attributes:
         counterexample: The smallest history found, the expected rows and the emitted rows.
         path: The path of the saved counterexample; None: the counterexample isn't saved.
-        as_found: The counterexample before shrinking, if it differs with other rows; otherwise None.
+        as_found: The counterexample before shrinking, if the job differs there in other rows than on the smallest
+            history; otherwise None.
     """
 
     __module__ = PUBLIC

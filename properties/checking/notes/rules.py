@@ -51,7 +51,7 @@ def notes_of(skeleton: Skeleton, inputs: Mapping[str, str] | None = None) -> lis
     """
     linter = _Linter(skeleton, inputs or {})
     found = [*linter.filtered(), *linter.lookups(), *linter.by_order(), *linter.untimed()]
-    parts = [pruned(part) for part in skeleton.parts]  # each stage as Spark runs it, without unused columns
+    parts = [pruned(part) for part in skeleton.parts]  # each stage without unused columns, as Spark runs it
     for part in parts:
         for node in part.walk():
             if node.is_stateful and (stage := linter.stage(node)).is_known:
@@ -290,13 +290,13 @@ class _Linter:
 
         def is_dropped(after_us: int, late_us: int) -> bool:
             partners = {name: [stage.row(name, late_us + self.apart_us(stage, source))] for name in others}
-            # A join without time bounds runs no batch without data, so its watermark takes effect one batch later.
+            # Two batches move the watermark: after the first, a join without time bounds runs no batch without data.
             before, flush = [partners, *[stage.all_at(after_us)] * 2], [stage.all_at(after_us + LONG_US)]
             late = {source: [stage.row(source, late_us)]}
             return stage.emitted([*before, late, *flush]) == stage.emitted([*before, {}, *flush])
 
         far_us = START_US + LONG_US
-        if is_dropped(START_US, START_US) or not is_dropped(far_us, START_US):  # all tried rows are dropped, or none is
+        if is_dropped(START_US, START_US) or not is_dropped(far_us, START_US):  # lateness doesn't depend on the time
             return None
         near = self.after_start(stage)
         after_us = first_that(lambda time_us: is_dropped(time_us, START_US), START_US, far_us, near)

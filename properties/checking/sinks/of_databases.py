@@ -45,7 +45,7 @@ def transaction(database: Database) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with contextlib.suppress(Exception):  # the database may already have rolled back
+        with contextlib.suppress(Exception):  # ROLLBACK fails if the database has rolled back
             database.execute("ROLLBACK")
         raise
     database.execute("COMMIT")

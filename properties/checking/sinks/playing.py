@@ -159,7 +159,7 @@ class FaultedQuery(QueryUnderFault, PreparedQuery):
 
     def observe(self) -> None:
         """Record the rows that the reader finds during the run; ignore a failure of the reader."""
-        with contextlib.suppress(Exception):  # a library's reader may raise any exception
+        with contextlib.suppress(Exception):  # a reader may fail while the write is incomplete
             self.seen.readings.append(self.found())
 
     def found(self) -> FoundRows:

@@ -24,8 +24,8 @@ class Input:
     Args:
         schema: The columns: a DDL string, a StructType or a pyarrow schema; optional with a sample. If the source's
             records have a payload, the columns of the payload.
-        time: The event-time column; optional if only one column is a timestamp. With records of a broker, it may be the
-            record's own timestamp, such as Kafka's `timestamp`, which is the default if no column is a timestamp. A
+        time: The event-time column; optional if only one column is a timestamp. With a broker's records, the event time
+            may be the record's own timestamp, such as Kafka's `timestamp`: the default if no column is a timestamp. A
             member of a struct is named by its path, "meta.at"; histories and oracles contain this time as the column
             `at`, in addition to the rest of the struct. False: the source has no event time. Each row then has an
             arrival time, which only oracles see, as the column `timestamp`.
@@ -49,9 +49,9 @@ class Input:
             and `ts_ms` (its time, a timestamp); a job gets envelopes, and a tombstone after each delete.
         headers: Whether Kafka's records contain the column `headers`.
         malformed: The share of records with a truncated, empty or otherwise unreadable payload, from 0 to 1. Oracles
-            don't see these records: the check expects the job to skip them.
+            don't see the unreadable records, because the check expects the job to skip such records.
         null_values: The share of Kafka records with a null payload, from 0 to 1. The check expects the job to skip
-            these records too.
+            records with a null payload too.
         deletes: The share of Debezium's changes that delete their row, from 0 to 1.
         identity: The column or columns that identify an event: rows of a history with equal identity are copies of each
             other, as after a redelivery. By default, each row is an event of its own.
@@ -140,13 +140,13 @@ class ResolvedInput:
         return [name for name in names if name in self.pools] if self.sample else names
 
     def kinds_of(self, column: str, around: datetime) -> list[ColumnValues]:
-        """Return the sets of values of a column, as `kinds` returns them, or the user's own values."""
+        """Return the sets of values that `kinds` returns for a column, or the user's own values."""
         if column in self.pools:
             return [self.pools[column]]
         return [*map(self.taken, kinds(self.source.schema.field(column).type, around))]
 
     def keys_of(self, column: str, around: datetime) -> list[ColumnValues]:
-        """Return the sets of keys of a column, as `key_kinds` returns them."""
+        """Return the sets of keys that `key_kinds` returns for a column."""
         return [*map(self.taken, key_kinds(self.source.schema.field(column).type, around))]
 
     def identity_of(self, row: Row) -> str:
@@ -165,7 +165,7 @@ def values_hint(inputs: Sequence[ResolvedInput], mentioned: str = "") -> str:
 
     Args:
         inputs: The job's inputs.
-        mentioned: A text, such as code; a column that occurs in the text is preferred.
+        mentioned: A text, such as code; the function prefers a column that occurs in the text.
     """
     columns = [column for given in inputs for column in given.drawn_columns]
     named = [column for column in columns if re.search(rf"(?<!\w){re.escape(column)}(?!\w)", mentioned)]

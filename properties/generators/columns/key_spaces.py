@@ -79,7 +79,7 @@ class KeySpace:
 
 
 def why_alone(inputs: Sequence[ResolvedInput]) -> str | None:
-    """Return the reason why a job's histories can't share a query; None if they can."""
+    """Return the reason why a job's histories can't share a query; None if the histories can share a query."""
     for given in inputs:
         if given.keys:
             return f"input {given.name} has keys that the test gives"

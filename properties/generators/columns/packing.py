@@ -35,8 +35,8 @@ def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed:
         seed: The seed of the order of rows.
 
     Raises:
-        BadInput: The histories are too many, or can't share a query; or a value doesn't fit its column.
-        ValueError: No histories are given, or they differ in clock schedule or number of batches.
+        BadInput: There are too many histories, the histories can't share a query, or a value doesn't fit its column.
+        ValueError: There are no histories, or the histories have different clock schedules or numbers of batches.
     """
     schedules = {(history.clock, len(history.batches)) for history in histories}
     if len(schedules) != 1:
@@ -202,8 +202,8 @@ def _restored(
 ) -> list[dict[str, Any]]:
     """Replace packed keys by the histories' own keys, in all columns and nested fields of a job's output.
 
-    A text with a history's prefix counts as a key. An integer may be in a history's range by chance, so the integers of
-    a column or field count as keys only if all its rows contain keys.
+    A text with a history's prefix counts as a key. Other integers may be in a history's range by chance, so the
+    integers of a column count as keys only if all rows have keys there.
     """
 
     def key(owner: int, value: Any) -> Any:

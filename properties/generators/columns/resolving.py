@@ -242,7 +242,7 @@ def _pools(given: Input, source: Source, seed: int) -> dict[str, tuple[Any, ...]
                     drawn = examples_of(values, seed)
             except StreamproofError:
                 raise
-            except Exception as error:  # the strategy may call functions of the user
+            except Exception as error:  # the user's strategy may raise any exception
                 said = f"{type(error).__name__}: {error}".splitlines()[0]
                 raise BadInput(f"{where} can't be drawn from: {said}; change the strategy") from (
                     None if isinstance(error, HypothesisException) else error
@@ -285,7 +285,7 @@ def _sample_table(sample: Any) -> pa.Table:
     if isinstance(sample, (str, os.PathLike)):
         path = Path(sample)
         try:
-            # Spark reads timestamps without a zone in a CSV file or pandas in its session's zone, which is UTC here.
+            # In CSV files and pandas, Spark reads timestamps without a zone in the session's zone, here UTC.
             zoned = ".csv" in path.suffixes
             table = pyarrow.csv.read_csv(path) if zoned else pyarrow.parquet.read_table(path)
         except (OSError, pa.ArrowException) as error:
@@ -338,11 +338,11 @@ def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _sample_rows(table: pa.Table, source: Source, from_schema: bool) -> tuple[Row, ...]:
-    if source.encoding is not None:  # replace the sample's event times, which streamproof draws
+    if source.encoding is not None:  # the check draws its own event times
         times = pa.array([from_microseconds(0)] * table.num_rows, source.schema.field(source.time).type)
         place = table.schema.get_field_index(source.time)
         table = table.append_column(source.time, times) if place < 0 else table.set_column(place, source.time, times)
-        if source.is_change_log:  # a sample has no deletes: streamproof draws them
+        if source.is_change_log:  # the check draws which rows are deletes
             table = table.append_column(debezium.DELETED, pa.array([False] * table.num_rows))
     if from_schema:
         table = _cast(table, source.schema)

@@ -101,7 +101,7 @@ def _arrow_field(field: T.StructField) -> pa.Field:
         kept = back.dataType == field.dataType and not _is_tagged(made)
     except PySparkException:
         kept = False
-    if not kept:  # for example a variant, or a text with a collation
+    if not kept:  # Arrow lacks the type, for example a variant or a collated text
         raise BadInput(
             f"the column {field.name!r} has the type {field.dataType.simpleString()}, which Arrow can't "
             f"transfer to Spark: give another type, and cast it in the job"
@@ -206,7 +206,7 @@ class _Ddl:
         return self.tokens.popleft()
 
     def _took(self, *tokens: str) -> bool:
-        """Consume the given tokens, and return true, if they are the next tokens."""
+        """If the given tokens come next, consume the tokens and return true."""
         if tuple(token.lower() for token in islice(self.tokens, len(tokens))) != tokens:
             return False
         for _ in tokens:

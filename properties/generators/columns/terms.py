@@ -345,7 +345,7 @@ def solutions(term: Term, target: Any) -> Iterator[tuple[Any, Any]]:
 
 def _solved_by_inverse(term: Term, target: Fraction) -> Iterator[tuple[Any, Any]]:
     left, right = term.children[:2]
-    if left.columns and right.columns:  # solve for each side as if the other were 0 (or 1)
+    if left.columns and right.columns:  # treat the other side as neutral (0 or 1)
         for side in (left, right):
             yield from solutions(side, target)
         return

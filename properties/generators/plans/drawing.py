@@ -132,13 +132,13 @@ class _Drawer:
     def query(self) -> Query:
         names = NAMES[: self.choice((1, 2, 2, 3))]
         mode: Mode = "append" if self.chance(0.75) else self.choice(("update", "complete", "complete"))
-        left = self.choice((1, 1, 2, 2, 3, 3)) if mode == "append" else 1  # stateful operators still to add
+        left = self.choice((1, 1, 2, 2, 3, 3)) if mode == "append" else 1  # the most stateful operators to add
         everywhere = self.chance(0.8)
         branches = [self.branch(Scan(name, COLUMNS), everywhere) for name in names]
         if len(branches) == 1 and self.chance(0.15):  # a self-join
             branches.append(self.stateless(branches[0], 0.6))
         while len(branches) > 1:
-            at = self.generator.randint(0, len(branches) - 2)  # for left-deep and right-deep trees
+            at = self.generator.randint(0, len(branches) - 2)  # random pairs make left-deep and right-deep trees
             sides = branches.pop(at), branches.pop(at)
             timed = all(side.event_times for side in sides)
             joined = mode == "append" and left > 0 and timed and self.chance(0.65)
@@ -220,7 +220,7 @@ class _Drawer:
             return self.aggregation(node, mode)
         # Rarely draw an aggregation without an event time, which Spark refuses in append mode.
         aggregations = 5 if node.event_times or self.chance(0.1) else 0
-        # Only as the first stateful operator: above another, the kept duplicate would decide which rows are emitted.
+        # `within` is drawn only as the first stateful operator: above another, the kept duplicate changes the rows.
         first = not any(one.is_stateful for one in node.walk())
         lasts = [*["within"] * 5 * first, "limit", *["processor"] * bool(node.event_times)] * last
         match self.choice((*["aggregation"] * aggregations, *["duplicates"] * 4, *lasts)):

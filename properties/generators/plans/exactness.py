@@ -16,7 +16,7 @@ def exact_columns(node: Node) -> frozenset[str] | None:
     if len(known) < len(below):
         return None
     exact = frozenset.union(*known) if known else frozenset(node.columns)
-    # A union's column is exact if it is exact in both inputs.
+    # A union's column has the same values in each run only if it has so in both inputs.
     if len(below) == 2 and node.inputs[0].columns == node.inputs[1].columns:
         exact = known[0] & known[1]
     if not node.needs <= exact:
@@ -24,7 +24,7 @@ def exact_columns(node: Node) -> frozenset[str] | None:
     match node:
         case Deduplication():
             is_chosen = node.within_watermark and any(one.is_stateful for one in node.input.walk())
-            return None if is_chosen else frozenset(node.by)  # the kept duplicate's time decides when Spark forgets
+            return None if is_chosen else frozenset(node.by)  # which duplicate is kept decides when Spark forgets it
         case Limit():
             return frozenset()
         case Aggregation() | Processing():

@@ -182,8 +182,8 @@ def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: s
 
 
 def _as_result(columns: Sequence[str], wanted: Sequence[str], missing: Sequence[str]) -> str:
-    """Return an example of a rule's `result=` for a job's columns, where an unexpected column replaces a missing
-    column.
+    """Return an example for a rule's argument `result=`, which maps an unexpected column of the job to a missing column
+    of the rule.
     """
     same, others = ([column for column in columns if (column in wanted) is side] for side in (True, False))
     if not others:

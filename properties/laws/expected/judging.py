@@ -242,7 +242,7 @@ class Judge:
         Raises:
             BadInput: The emitted rows can't be compared with the expected rows; the message says what to do.
         """
-        if not self.met.columns:  # a sink: its first rows show the columns
+        if not self.met.columns:  # a sink's columns are known from its first rows
             self.refuse_without({name: None for batches in emitted for rows in batches for row in rows for name in row})
             self.met.columns = columns_of(flat(rows) for batches in emitted for rows in batches)
         for output in outputs:
@@ -259,7 +259,7 @@ class Judge:
             note_kinds(self.met.came, (rows for batches in emitted for rows in batches))
             check_kinds(self.met.wanted, self.met.came, self.name)
         differences = (self.difference(*pair, variation) for pair in zip(expected, emitted, strict=True))
-        if len(outputs) < len(histories):  # the histories shared a query
+        if len(outputs) < len(histories):  # all histories have the output of their shared query
             outputs = [*outputs] * len(histories)
         return [Judgement(*fields) for fields in zip(expected, emitted, differences, outputs, strict=True)]
 

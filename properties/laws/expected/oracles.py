@@ -151,7 +151,7 @@ class ModelOracle(Oracle):
         return f"the model {getattr(self.model, '__name__', type(self.model).__name__)}"
 
     def closes(self, mode: Mode) -> bool:
-        return False  # the function gets the clock
+        return False  # the object receives the clock, so open windows may stay open
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
         """Run an object of the class on a history; return the rows of each batch, or the table after each batch if the
@@ -310,7 +310,7 @@ class BatchOracle(OracleOfJob):
                 "a batch query has no processing-time timeouts: expect a class, whose advance(clock) receives the time"
             )
         forgets, witness = FORGETS in plan.operators, self.of(self.job)
-        if self.job is not None:  # only running it as a batch query shows
+        if self.job is not None:  # another job may not run as a stream: try the batch query
             try:
                 witness.as_batch([JobHistory(((),))], run)
                 forgets = False

@@ -128,7 +128,7 @@ class ReferenceOracle(Oracle):
             if clock_us:
                 yield ClockAdvance(clock_us // MS)
             yield CUT
-            if run.trigger == "default":  # Spark then runs a batch without data
+            if run.trigger == "default":  # one more batch for the batch without data that Spark runs
                 yield CUT
 
     def _value_of(self, source: Source) -> str | None:

@@ -86,7 +86,7 @@ class Replay(RerunLaw):
         where = "in each batch" if len(crashes) > 1 else f"in {crashes[0]}"
 
         def parts(output: QueryOutput) -> list[Variation]:
-            # A smaller variation has one crash, in a batch that repeated output with rows.
+            # Try a single crash for each moment, in a batch whose repeated output contained rows.
             happened: dict[Moment, list[Crash]] = {}
             for at, has_rows in output.crashed:
                 if has_rows and at.moment != BEFORE:

@@ -59,7 +59,7 @@ class KeysLaw(VariantLaw):
 
         def of_key(outcome: Outcome, key: Key) -> Outcome:
             def is_its(output: Output) -> bool:
-                if output.key is None or isinstance(output, Dropped):  # compare by the record's input key
+                if output.key is None or isinstance(output, Dropped):  # a dropped record has its input's key
                     return output.key == key
                 return independence.is_of(definition, output.key, key)
 

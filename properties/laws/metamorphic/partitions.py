@@ -41,7 +41,9 @@ class Partitions(RerunLaw):
     usual = (RunOptions(partitions=2), RunOptions(partitions=7))
 
     def draw_ways(self, pool: int, batches: int, generator: Random) -> Sequence[RunOptions]:
-        """Draw a second run of the first pool, with more partitions than key groups."""
+        """Draw the options of a second run of the first pool, with more shuffle partitions than groups of keys in the
+        state.
+        """
         if pool:
             return ()
         partitions = generator.choice(DRAWN)
@@ -49,7 +51,9 @@ class Partitions(RerunLaw):
         return (RunOptions(partitions=partitions, state_groups=groups),)
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the goals; a run with fewer key groups than partitions must have an empty partition."""
+        """Return the goals; a pool's run has fewer groups of keys than partitions, and so must have an empty
+        partition.
+        """
         return [SEVERAL, EMPTY] if sample.is_pooled else [TWO, SEVERAL]
 
     def covered(self, sample: Sample, again: Answers, way: RunOptions) -> Mapping[str, int]:
@@ -78,7 +82,7 @@ class Partitions(RerunLaw):
             compared = self.compare(expected, witness.answers(histories, one), one)
             for index, of_history in enumerate(found):
                 of_history += compared[index * copies : (index + 1) * copies]
-        # If no run differs, the report shows the first copy of the last run.
+        # Return the first comparison with a difference; if no run differs, return the first copy of the last run.
         return [next((one for one in each if one.differences), each[-copies]) for each in found]
 
     def variation(self, run: RunOptions, given: int) -> Variation:

@@ -60,7 +60,7 @@ class Restart(RerunLaw):
             [*given],
             f"stopped after batch {', '.join(map(str, given))} and started again",
             "without a stop",
-            # After a stop, `available_now` runs the batch without data that otherwise runs only at the end, so rows are
+            # After a stop, `available_now` runs a batch without data, otherwise only at the end, so that rows are
             # late sooner.
             "batches" if run.trigger == "default" else "end",
             goals=(RESTORED,),

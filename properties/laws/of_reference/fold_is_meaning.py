@@ -30,5 +30,5 @@ class FoldIsMeaning(ReferenceLaw):
         difference.
         """
         found = folded_differences(history, played, by_batch(played.entries, len(played.steps)))
-        # Swap the two sides: `folded_differences` has the meaning as the expected side, this law the reference.
+        # Swap the sides: `folded_differences` reports the meaning as expected, but this law the reference's changelog.
         return [one._replace(expected=one.actual, actual=one.expected) for one in found]

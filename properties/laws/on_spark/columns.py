@@ -116,7 +116,7 @@ class InColumns(Law):
             again = [
                 _compared(
                     history, ours, ours if answer.failed == "together" else answer
-                )  # a failure counts for no goal
+                )  # a run that fails covers no goal
                 for history, answer in zip(histories, answers, strict=True)
                 for ours in [expected(one.layout, history)]
             ]

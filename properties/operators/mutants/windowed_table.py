@@ -79,7 +79,7 @@ class UpdatesEmittedToo(WindowedLogic):
     def aggregate(self, key: Key, state: WindowedState, row: Arrived, edge: int) -> list[LogicOutput]:
         emitted = super().aggregate(key, state, row, edge)
         if emitted or self.table.with_ is not None:
-            # A join emits pairs: any other value would make all histories of the query fail.
+            # Emit no window alone in a join: a value that isn't a pair would make all histories of the query fail.
             return emitted
         starts = self.open(row.timestamp or 0, edge)
         return [self.change(start, *state.sides[row.side][start]) for start in starts]

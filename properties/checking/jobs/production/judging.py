@@ -61,7 +61,7 @@ class Judging:
         self.sources, self.mode = options.runner.sources, options.run.mode
         self.exact = isinstance(self.judge.oracle, (Rule, JobOracle)) and run.checkpoint.is_whole
         self.by_batch = self.exact and self.mode == "append" and run.written.has_batches
-        # Other oracles expect only the final table, whatever the batches are.
+        # All other oracles return the final table, which doesn't depend on the batches.
         self.by_batches = isinstance(self.judge.oracle, (Rule, JobOracle, ModelOracle))
         self.not_checked: list[str] = []
         self.unsure_keys = self._keys_with_late_rows()
@@ -241,7 +241,7 @@ class Judging:
                 (number, row) for number, of_batch in zip(numbers[:-1], rows[:-1], strict=True) for row in of_batch
             ]
             if isinstance(self.judge.oracle, ModelOracle):
-                # The oracle closes a window in the batch whose rows move the clock, Spark in the next batch.
+                # The oracle closes a window in the batch whose rows move the clock; Spark closes it in the next batch.
                 last = len(rows) - 2
                 return [(numbers[at + 1], row) for at in range(last) for row in rows[at]], by_batch
             return by_batch, by_batch

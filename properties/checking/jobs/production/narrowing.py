@@ -96,7 +96,7 @@ class Narrowing:
                 )
         except StreamproofError as error:
             return found, f"The job can't be run here over the rows of its key: {error.message}"
-        wanted = found.expected[1].rows[-1][:1]  # the missing row, or an expected row that was written too often
+        wanted = found.expected[1].rows[-1][:1]  # the row is missing, or was written too often
         if wanted and self._expects([found.history], wanted)[0]:
             found = self._with_history(found, self._fewest(found.history, wanted, deadline))
         return found, ELSEWHERE.format("The job is right here over the rows of its key")

@@ -110,7 +110,7 @@ def time_form(column: str, kind: pa.DataType, time_format: str | None) -> TimeFo
     unit_us = UNITS_US[time_format]
     grain_us = unit_us
     if pa.types.is_floating(kind) and time_format == "s":
-        grain_us = 1  # seconds as a double are exact to 1 µs until 2038; ms aren't
+        grain_us = 1  # until 2038, a double of seconds is exact to 1 µs
     elif pa.types.is_decimal(kind):
         grain_us = max(1, unit_us // 10 ** min(kind.scale, 6))
     form = TimeForm(kind, time_format, grain_us)

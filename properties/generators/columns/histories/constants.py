@@ -239,7 +239,7 @@ def _matching(pattern: str) -> list[str]:
     with warnings.catch_warnings(action="ignore"):
         try:
             found = examples_of(st.from_regex(pattern_of(pattern), alphabet=letters), 0)
-        except Exception:  # a Java pattern that Python or Hypothesis can't parse
+        except Exception:  # Python or Hypothesis can't parse the job's Java pattern
             return []
     return [*dict.fromkeys(sorted(found, key=lambda text: (len(text), text)))][:FEW]
 

@@ -255,7 +255,7 @@ class _Times:
                 yield _replaced(rows, index, self._timed(placed, us, given=True))
                 continue
             found = {_whole(us, unit, up) for unit in UNITS_US for up in (0, 1)} | set(times)
-            # A time 1 ms from another row's time is simpler than an unrelated time.
+            # Try times 1 ms from another row's time, which are simpler than unrelated times.
             found |= {time + by for time in times for by in (MS, -MS)} if us % UNITS_US[1] else set()
             for other in found - {us}:
                 yield _replaced(rows, index, self._timed(placed, other))
@@ -425,7 +425,7 @@ def _key_size(value: Any) -> int:
     if isinstance(value, str):
         return key_size(value)
     if isinstance(value, int):
-        # The simplest keys are 1, 2, 3 and so on.
+        # Positive numbers are simpler than zero and negative numbers, and small numbers than large ones.
         return value if value > 0 else 10 - 2 * value
     if isinstance(value, datetime):
         return _roughness(microseconds(value))

@@ -76,5 +76,5 @@ def drop_duplicates(
             )
         return replace(stream, plan=Deduplication((stream.plan,), equal, within_watermark))
 
-    # Without `result=`, a job may omit any columns: it should omit those in which duplicates differ.
+    # Without `result=`, a job may omit any columns, because it should omit the columns in which duplicates differ.
     return Rule(name, delays_us, bind, sorted({*delays_us.values()} - {0}), result is None, wanted)

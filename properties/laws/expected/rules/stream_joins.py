@@ -121,7 +121,7 @@ def _joined(name: str, rule: joins.StreamJoin, columns: ColumnOrigins, left: Str
     made = dict(parts)
     for n, side in enumerate(sides):
         if side.time not in side.schema.names and any(of in ([(n, "start")], [(n, "end")]) for of in parts.values()):
-            made[_named(n, side.time)] = [(n, side.time)]  # the window is in the output
+            made[_named(n, side.time)] = [(n, side.time)]  # a window's start or end is in the output
             timed[n] = [_named(n, side.time)]
     keys = tuple(tuple(_named(n, key) for key in rule.keys[n]) for n in (0, 1))
     times = _named(0, left.time), _named(1, right.time)
@@ -195,7 +195,7 @@ def stream_join(
     """
     check_semantics("stream_join", semantics)
     delays = each_delay("stream_join", delay)
-    sides = both_sides("stream_join", on) if on else ((), ())  # the check reports a missing `on`
+    sides = both_sides("stream_join", on) if on else ((), ())  # a missing `on` is reported later
     name = named("stream_join", join=join, on="+".join(sides[0]) or None, before=before, after=after, delay=delay)
     before_us = None if before is None else microseconds_of("stream_join: before", before)
     after_us = None if after is None else microseconds_of("stream_join: after", after)
