@@ -59,7 +59,7 @@ def check_operators(
 
     Args:
         operators: The operators' names.
-        store: The store of counterexamples; the check first replays the saved counterexamples.
+        store: The store of counterexamples, whose saved counterexamples the check replays first.
         histories: The number of histories to draw for each operator; each law judges a share of these histories.
         seed: The seed of the first round's histories; each further round adds 1 to the seed.
         progress: The callback that receives the name of each step before the step starts.
@@ -179,7 +179,7 @@ def _in_turns(
 
 
 def begin_pool(checks: Mapping[str, Check], samples: Sequence[Sample], executor: Executor) -> Pool:
-    """Start running a pool of samples."""
+    """Start the queries of a pool of samples."""
     members, alone = [], []
     for sample in samples:
         check = checks[sample.registration.name]
@@ -293,11 +293,11 @@ def check_reference(
     turn: Round | None = None,
     on: str | None = None,
 ) -> Report:
-    """Check the reference of an operator by every law that needs no Spark.
+    """Check the reference of an operator by all laws that need no Spark.
 
     Args:
         operator: The operator's name.
-        store: The store of counterexamples; the check first replays the saved counterexamples.
+        store: The store of counterexamples, whose saved counterexamples the check replays first.
         histories: The number of histories to draw, over all profiles (named sets of options) of the operator.
         seed: The seed of the first round's histories; each further round adds 1 to the seed.
         progress: The callback that receives the name of each step before the step starts.
@@ -319,7 +319,7 @@ def check_reference(
 
 
 def steps_of_references(operators: Sequence[str]) -> Counter[str]:
-    """Count the steps in the check of each operator's reference."""
+    """Count the progress steps in the check of each operator's reference."""
     return Counter({name: len(plan_of_reference(registration_of(name), 0, 0)) for name in operators})
 
 
@@ -329,7 +329,7 @@ def _steps(
     alone: Mapping[str, Sequence[Draw]],
     references: Sequence[str],
 ) -> Mapping[str, float]:
-    """Count the steps of each operator; the samples of a pool share the pool's steps."""
+    """Count the progress steps of each operator; the samples of a pool share the pool's steps."""
     of_references = steps_of_references(references)
     steps: dict[str, float] = {name: of_references[name] + len(alone[name]) for name in checks}
     for pool in pools:
@@ -355,7 +355,7 @@ class Check:
     Attributes:
         registration: The operator.
         report: The report, which the check fills.
-        laws: The laws; the check skips laws that the operator's registration doesn't support.
+        laws: The laws to judge; the check skips laws that the operator's registration doesn't support.
         subject: The implementation that the check runs: the reference, or the implementation on Spark.
         store: The store of counterexamples.
         progress: The callback that receives the name of each step before the step starts.
@@ -462,12 +462,12 @@ class Check:
         return sample, self.runs_of(sample)
 
     def runs_of(self, sample: Sample) -> list[AnyRun]:
-        """Run a sample for the laws that apply to it."""
+        """Run a sample's histories for the laws that apply to the sample."""
         laws = self.laws_of(sample)
         return list(run_sample(sample, laws, self.seed, [self.witness], self.progress)) if laws else []
 
     def judge(self, sample: Sample, runs: Sequence[AnyRun] | None = None) -> None:
-        """Judge each law that applies to a sample; run the sample first if it hasn't run."""
+        """Judge each law that applies to a sample; if the sample hasn't run, run it first."""
         self.turn.go_on()
         laws = self.laws_of(sample)
         if laws:
@@ -490,7 +490,7 @@ class Check:
         self.report.is_whole = True
 
     def judge_run(self, whole: CohortRun) -> None:
-        """Judge each law on a sample of a pool."""
+        """Judge each law on a sample that ran in a pool's shared queries."""
         self.turn.go_on()
         laws = self.laws_of(whole.sample)
         with self.timed():
@@ -501,7 +501,7 @@ class Check:
             self.pooled += zip(whole.sample.histories[:FOR_NEIGHBOURS], whole.played, strict=False)
 
     def ask_all(self, laws: Sequence[Law], sample: Sample, run: AnyRun) -> None:
-        """Judge laws on a run of a sample."""
+        """Judge the laws that apply to a sample on a run of the sample."""
         self.report.histories += len(run.histories)
         for law in laws:
             result = self.report.result(law.name)
@@ -517,7 +517,7 @@ class Check:
             result.goals = tuple(dict.fromkeys((*result.goals, *goals)))
 
     def ask(self, result: LawResult, run: AnyRun) -> None:
-        """Judge a law on a run; save the first violation of the law as a counterexample."""
+        """Judge a law on the histories of a run; save the law's first violation as a counterexample."""
         try:
             for violation in result.law.judge(run, result):  # type: ignore[arg-type]
                 # Further rounds count violations without storing the histories, which could exceed the memory.
@@ -554,8 +554,8 @@ def _queries(run: AnyRun) -> int:
 
 
 def _of_histories(covered: Mapping[str, int]) -> Counter[str]:
-    """Return the counts of coverage goals that a single history can meet, without goals of options and off-by-one
-    numbers.
+    """Return the counts of the coverage goals that a single history can meet, so without goals about options and
+    off-by-one numbers.
     """
     return Counter(
         {goal: count for goal, count in without_neighbours(covered).items() if not goal.startswith("options ")}

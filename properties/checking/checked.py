@@ -1,4 +1,4 @@
-"""The result of a check as plain data: of an operator, a user's job or a specification, with a verdict for each law."""
+"""The result of checking an operator, a user's job or a specification, as plain data with a verdict for each law."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class Checked:
         name: The check's name in reports, such as `session_windows, on Spark`.
         verdict: The check's verdict.
         laws: The laws.
-        histories: The number of executed histories, or of the specification's states.
+        histories: The number of histories that ran, or of the specification's distinct states.
         queries: The number of Spark's streaming queries.
         seconds: The duration of the check (s).
         seeds: The seeds of the check, as text.
         covered: The number of drawn histories that met each coverage goal.
-        notes: Further remarks on the check, each a sentence.
-        unfinished: `not begun` or `not finished`; empty if the check is finished.
+        notes: Further remarks on the check, one sentence each.
+        unfinished: `not begun` or `not finished` for an incomplete check; empty if the check is finished.
         counted: The noun for the items that `histories` counts, such as `states` of a specification.
         not_checked: The behaviours that the check didn't cover, each with a way to check the behaviour.
     """

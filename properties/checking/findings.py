@@ -76,7 +76,7 @@ class CounterexampleMaker:
         self.found(self.report)
 
     def _asked(self, histories: int) -> None:
-        """Count the histories of a recheck."""
+        """Add the histories of a recheck to the report's count."""
         self.report.queries += self.subject == "spark"
         self.report.histories += histories
 
@@ -102,6 +102,6 @@ class CounterexampleMaker:
         )
 
     def _save(self, counterexample: Counterexample[History]) -> tuple[Counterexample[History], Path]:
-        """Save a counterexample, and record the folder in the report."""
+        """Save a counterexample, and record its folder in the report."""
         self.report.found.append((counterexample, self.store.save(counterexample)))
         return self.report.found[-1]

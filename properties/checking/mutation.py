@@ -43,7 +43,7 @@ class Kill:
         results: The results of the laws, by the law's name.
         shrunk: The smallest history found that breaks the law, if the law can recheck several mutants' histories in one
             query.
-        drawn: The number of drawn histories of the mutant, without their variants.
+        drawn: The number of histories drawn for the mutant, without variants of histories.
         shown: By law, the drawn histories that broke the law, themselves or by a variant of the history.
     """
 
@@ -55,7 +55,7 @@ class Kill:
 
     @property
     def laws(self) -> dict[str, int]:
-        """The number of histories that broke each law; laws that no history broke are missing."""
+        """The number of histories that broke each law; the mapping lacks laws that no history broke."""
         return {name: len(result.violations) for name, result in self.results.items() if result.violations}
 
     @property

@@ -32,7 +32,7 @@ LEAST, MOST = 3, 5
 
 
 class Planned(NamedTuple):
-    """A sample whose histories aren't drawn yet.
+    """The plan of a sample: its histories aren't drawn yet.
 
     Attributes:
         sample: The sample without histories.
@@ -117,7 +117,8 @@ def plan_pools(
 
 
 def draw_ways(number: int, batches: int, seed: int) -> dict[str, Sequence[RunOptions]]:
-    """Draw second runs of a pool's histories, for one law after another; the same seed draws the same runs.
+    """Draw, for each law, the run options of the second runs of a pool's histories; the same seed draws the same
+    options.
 
     Args:
         number: The index of the pool.
@@ -222,7 +223,7 @@ def long_after_all(clock: int, definitions: Sequence[tuple[Registration, Options
 
 
 def _without_late_data(registrations: Sequence[Registration], count: int, seed: int, records: int) -> list[Planned]:
-    """Plan histories without late data under a constant clock."""
+    """Plan a pool of histories without late data, under a constant clock."""
     definitions = [
         (one, profile, without_late_data(one, profile)) for one in registrations for profile in one.without_late_data
     ]
@@ -255,8 +256,8 @@ def _drawn(
 ) -> list[History]:
     """Draw histories whose last batch contains no records.
 
-    Some histories contain records without a key. With `empties`, some histories end by deleting all rows of their
-    tables.
+    A part of the histories contains records without a key. With `empties`, some histories end by deleting all rows of
+    their tables.
     """
     *before, after = schedule
     nulls = count // 8 or int(seed % 8 == 0)

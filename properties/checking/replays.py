@@ -107,5 +107,5 @@ def _alone(
 
 
 def _by(law: Law, saved: Counterexample[History]) -> Counterexample[History]:
-    """Return a counterexample for the replaying law, without fields that only the broken law uses."""
+    """Return a counterexample in the form for the law that replays it: without fields that only the broken law uses."""
     return saved if law.name == saved.law else replace(saved, law=law.name, original=None, way=None)

@@ -27,7 +27,7 @@ class Report:
         seconds: The duration of the check (s).
         covered: The number of drawn histories that met each goal of the operator.
         not_checked: The reason why a law doesn't apply to the operator, by the law's name.
-        subject: What the check ran: `on Spark`, a mutant on Spark, or `the reference`.
+        subject: The implementation that the check ran: `on Spark`, a mutant on Spark, or `the reference`.
         only: The names of the only laws that are checked; empty: all laws.
         all_laws: Whether laws that are usually checked only on the reference are also checked on Spark.
         beside_reference: Whether the check also checks the reference.
@@ -80,7 +80,7 @@ class Report:
 
     @property
     def checked(self) -> Checked:
-        """Return the report as plain data, also of an interrupted check."""
+        """Return the report as plain data; the check may have been interrupted."""
         named = ", ".join(f"{name} {count:,}" for name, count in self.divergences.most_common())
         left_out = [LawCount(law, "", (), "not checked", why=why) for law, why in sorted(self.not_checked.items())]
         return Checked(

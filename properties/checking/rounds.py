@@ -44,7 +44,7 @@ class Work:
             self.did(operator, 0)
 
     def did(self, operator: str, steps: float = 1) -> None:
-        """Count a step of an operator, or a share of a step, as finished."""
+        """Add a step of an operator, or a share of a step, to the finished steps."""
         self.done[operator] = self.done.get(operator, 0) + steps
         self.shown(operator, self.done[operator], self.steps.get(operator, 0))
 

@@ -1,4 +1,6 @@
-"""Run a sample with the variants that laws add, all in one query, and yield the outcomes of each tested subject."""
+"""Run a sample and the variants that laws add in one query, and yield the outcomes for each subject (an operator or a
+mutant).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ SHARE_OF_REFERENCE = 5
 def run_sample(
     sample: Sample, laws: Sequence[Law], seed: int, witnesses: Sequence[QueryWitness], progress: OnStep
 ) -> Iterator[AnyRun]:
-    """Run a sample once for all tested subjects, and yield the run of each subject.
+    """Run a sample once for all subjects (operators or mutants), and yield the run of each subject.
 
     Args:
         sample: The sample.

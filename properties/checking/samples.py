@@ -96,7 +96,7 @@ def random_sample(registration: Registration, profile: str, count: int, seed: in
     """Draw histories of a profile, with a clock under which they can meet all coverage goals of the profile.
 
     If the operator's output doesn't depend on the clock, the clock is constant, so that variants can share the sample's
-    query. If the definition bounds the state, each history ends with a batch long after its records.
+    query. If the definition lets state expire, each history ends with a batch long after the history's records.
 
     Args:
         registration: The operator.
@@ -237,10 +237,10 @@ def reference_sample(
 
 
 def definitions_sample(registration: Registration, count: int, seed: int, records: int = RECORDS) -> Sample:
-    """Draw histories with drawn options, values and keys; arguments as in `random_sample`.
+    """Draw histories with random options, values and keys; arguments as in `random_sample`.
 
-    Each definition has at least one history. Some histories use stream time, some a clock moved by heartbeats, and some
-    a clock moved by records; half of the histories may contain null keys.
+    Each definition (a set of options) has at least one history. Some histories use stream time, some a clock moved by
+    heartbeats, and some a clock moved by records; half of the histories may contain null keys.
     """
     name, drawn = registration.name, list[History]()
     definitions = draw_definitions(registration, 1, seed_for(seed, f"{name} options"))

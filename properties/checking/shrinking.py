@@ -145,7 +145,7 @@ def _simpler(number: int, record: Record, schedule: Sequence[int]) -> Iterator[I
 
 
 class _Contents:
-    """The keys and values of a history's records, and simpler keys and values.
+    """Simplifies the keys and values of a history's records.
 
     If a value contains a key (a foreign key or a group), this key changes together with all equal keys.
     """

@@ -3,7 +3,7 @@
 In addition to an operator's own goals, there is a goal for each neighbour of a declaration (an operator with its
 options). A neighbour is the same declaration with one number larger or smaller by one, or with a clock 1 ms early or
 late. A history covers the goal if the reference's output for the neighbour differs from its output for the declaration.
-A job that is off by 1 ms then disagrees with the reference on that history.
+A job with the neighbour's error then disagrees with the reference on that history.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Drawn:
 
 
 def neighbours(operator: str, options: Mapping[str, Any]) -> list[Neighbour]:
-    """Return the neighbours of a declaration that the operator accepts.
+    """Return the neighbours of a declaration; leave out neighbours that the operator refuses.
 
     Raises:
         BadInput: The operator refuses the declaration itself.
@@ -231,7 +231,7 @@ def covered_by(
     Args:
         histories: The histories.
         finished: A function that converts each history to the history that runs, if this contains an additional batch.
-            The last two clocks then take effect in the same batch, so fewer neighbours differ.
+            In such a history, the last two clock values take effect in the same batch, so fewer neighbours differ.
         played: The reference's run of each history, if available.
     """
     played = [play(history) for history in histories] if played is None else played
@@ -270,7 +270,7 @@ def neighbours_shown(
 
 
 def emitted(played: Played) -> OutputOfKeys:
-    """Return the output that a job must match: the ordered changes of each batch and key, without dropped records."""
+    """Return the output that a job must emit: the ordered changes of each batch and key, without dropped records."""
     changes: dict[tuple[int, Key | None], list[Change]] = defaultdict(list)
     for entry in played.entries:
         if isinstance(entry.output, Change):
@@ -279,7 +279,7 @@ def emitted(played: Played) -> OutputOfKeys:
 
 
 def fewest_missing(draw: Callable[[int], tuple[T, Sequence[str]] | None]) -> T:
-    """Draw until no goal is missing, at most `ATTEMPTS` times; return the first draw that misses the fewest goals.
+    """Draw until a draw misses no goal, at most `ATTEMPTS` times; return the first draw that misses the fewest goals.
 
     Args:
         draw: A function that takes the number of the attempt, and returns a draw with the goals that the draw misses.

@@ -32,7 +32,7 @@ KINDS = 13
 class Move(NamedTuple):
     """A record described relative to earlier records; all fields are small integers, and 0 is the simplest value.
 
-    The last two fields are for operators with several inputs, or with values of several forms.
+    The last two fields choose between several inputs, and between several forms of values.
     """
 
     kind: int
@@ -119,7 +119,7 @@ def history_of(settings: HistorySettings, moves: Sequence[Move], name: str = "hi
 
     Args:
         settings: The settings of the history.
-        moves: The moves; moves beyond the settings' `arrivals` are left out.
+        moves: The moves; the function ignores moves beyond the settings' `arrivals`.
         name: The history's name.
     """
     domain = registration_of(settings.operator).domain
@@ -171,7 +171,7 @@ class _Times(NamedTuple):
 
 
 def _timestamp(move: Move, times: _Times, schedule: Sequence[int], batch: int, beside: int) -> int:
-    """Return the timestamp (ms) of a move's record: near another record, or at an edge of the clock."""
+    """Return the timestamp (ms) of a move's record: near another record, or at an edge such as a window's end."""
     latest, clock = schedule[batch], schedule[batch - 1] if batch else 0
     distance = times.distances[move.jitter % len(times.distances)]
     edge, by = times.edges[move.jitter // 3 % len(times.edges)], move.jitter % 3 - 1

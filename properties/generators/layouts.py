@@ -1,4 +1,4 @@
-"""Layouts: convert a cohort's records to columns of other types, as in users' jobs, and convert the output back.
+"""A layout converts a cohort's records to columns of other types, as in users' jobs, and converts the output back.
 
 Without a layout, `pack` stores a cohort's keys as text, its times as bigint, and its values as JSON text. A layout uses
 other types, and converts the output back for the comparison with the reference's output.
@@ -68,7 +68,7 @@ class KeyParts:
         return tuple(parts)
 
     def owner(self, parts: Parts, histories: int) -> int:
-        """Return the index of the history to which an unknown key seems to belong; 0 if there is none."""
+        """Return the index of the history to which an unknown key seems to belong; 0 if the key fits no history."""
         try:
             index = self.index(parts)
         except (ValueError, TypeError, AttributeError):
@@ -88,7 +88,7 @@ class ValueType:
 
 @dataclass(frozen=True)
 class Layout:
-    """The types of a cohort's columns, and the call options of its operator.
+    """The types of a cohort's columns, and further options of the operator's call.
 
     Attributes:
         name: The layout's name in reports.
@@ -100,20 +100,20 @@ class Layout:
         time: The type of event times; `timestamp` and `timestamp_ntz` include microseconds.
         order: The type of the order column; None without an order column.
         time_zone: The time zone of the session.
-        reports_dropped: Whether the operator reports dropped rows.
+        reports_dropped: Whether the operator's output also contains dropped rows.
         is_batch: Whether all records are in a single batch DataFrame instead of a stream.
         has_null_keys: Whether some records have a null key, in which one or all key columns are null.
         starts_at_ms: The start (ms since 1970) of histories whose operator doesn't depend on the clock; for a batch
             DataFrame, of all histories, except those with windows that start in 1970.
-        starts_at_ms_by_clock: The start (ms since 1970) of histories to which `start_ms` doesn't apply; None for a
+        starts_at_ms_by_clock: The start (ms since 1970) of histories to which `start_ms` doesn't apply; None: histories
             start around 1970, before which the clock doesn't move.
         state_groups: The number of groups of keys in the state; None for a separate state of each key.
         partitions: The number of shuffle partitions of the query; None for the session's setting.
         crash_in: The batch in which the query crashes between output and commit; the query then restarts from its
             checkpoint, and repeats the batch. None for no crash.
         reads_state: Whether `read_state` reads the state at the end.
-        starts_otherwise: The changed declarations with which the query restarts at the end; the operator must refuse to
-            continue.
+        starts_otherwise: The changed declarations with which the query restarts at the end, and with which the operator
+            must refuse to continue.
     """
 
     name: str
@@ -138,7 +138,7 @@ class Layout:
 
     @property
     def columns(self) -> Columns:
-        """The columns in the call of the operator."""
+        """The columns' names for the call of the operator."""
         parts = ("",) if len(self.keys.types) == 1 else tuple(f"_{n}" for n in range(len(self.keys.types)))
         return Columns(parts, None if self.order is None else ORDER, self.reports_dropped)
 
@@ -331,7 +331,7 @@ class Typed:
 
     @cached_property
     def _parts(self) -> Mapping[str, Parts]:
-        """The column values of each key of the cohort."""
+        """The values in the key columns for each key of the cohort."""
         owned = [found for text in self._texts("key") if (found := owner(text)) is not None]
         ranks = {own: rank for rank, own in enumerate(sorted({own for _, own in owned}))}
         of = self.layout.keys.of
@@ -340,7 +340,7 @@ class Typed:
 
     @cached_property
     def keys(self) -> Mapping[Parts, str]:
-        """The keys of the cohort, by their column values."""
+        """The keys of the cohort, by the values in the key columns."""
         return {parts: key for key, parts in self._parts.items()}
 
     @cached_property
@@ -434,9 +434,7 @@ class Typed:
         return table
 
     def _key(self, name: str, parts: Parts, cause: int | None) -> str | None:
-        parts = tuple(
-            math.nan if part != part else part for part in parts
-        )  # a dict finds a NaN only as the same object
+        parts = tuple(math.nan if part != part else part for part in parts)  # a dict finds only the same NaN object
         if None not in parts:
             seems = self.layout.keys.owner(parts, len(self.cohort.histories))
             return self.keys.get(parts) or prefixed_key(seems, repr(parts))

@@ -1,9 +1,10 @@
 """Coverage goals over histories of many definitions: an off-by-one error in each number of the options changes the
 output.
 
-A drawn definition has too few histories to cover the goals of all its neighbours. All definitions of the operator
-therefore share each goal: a smaller or larger number, or a clock 1 ms early or late, must change the output of at least
-one history. A job that is off by one then disagrees with the reference on that history.
+A random definition has too few histories to cover the goals of all its neighbours (definitions with an off-by-one
+error). All definitions of the operator therefore share each goal: a smaller or larger number, or a clock 1 ms early or
+late, must change the output of at least one history. A job with this off-by-one error then disagrees with the reference
+on that history.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def neighbour_goals_of(registration: Registration, option_sets: Iterable[Options
         option_sets: The options of the operator; by default sets of options that contain every legal pair of values.
 
     Raises:
-        BadInput: The operator refuses options.
+        BadInput: The operator refuses one of the sets of options.
     """
     sets = draw_definitions(registration, 0, 0) if option_sets is None else option_sets
     return tuple(dict.fromkeys(one.pooled for options in sets for one in neighbours(registration.name, options)))
@@ -45,8 +46,8 @@ def neighbours_met(
 ) -> dict[str, History]:
     """Return the goals of `neighbour_goals_of` that histories of an operator cover, each with the covering history.
 
-    The search tries the first history of each definition with the goal, then the second history of each definition, and
-    so on. In this order, most goals need only a few runs, even with many histories.
+    For each goal, the search tries the first history of each definition that has the goal, then each second history,
+    and so on. In this order, most goals need only a few runs, even with many histories.
 
     Args:
         histories: Histories of the operator, each with its own options.
@@ -65,7 +66,9 @@ def neighbours_met(
 
 
 def _showing(of_goal: list[tuple[Neighbour, _Group]], most_plays: int) -> Iterator[History]:
-    """Yield the histories for which a neighbour's output differs, taking a history of each definition in turn."""
+    """Yield the histories on which a neighbour's output differs; try one history of each definition, then a second, and
+    so on.
+    """
     rounds = zip_longest(*(zip(repeat(neighbour), group, strict=False) for neighbour, group in of_goal))
     in_turn = (one for of_round in rounds for one in of_round if one is not None)
     for neighbour, (history, own) in islice(in_turn, most_plays):

@@ -41,7 +41,7 @@ class _Searched(NamedTuple):
         cores_with: The legal combinations (indexes into `cores`) that contain a value of a dependent option, or the
             values of two.
         defaults: The default of each option, if the default doesn't depend on other options; otherwise `ABSENT`.
-        readings: The values of each option, as a definition stores them.
+        readings: The values of each option, in the form in which a definition stores the values.
     """
 
     names: list[str]
@@ -91,8 +91,8 @@ def draw_definitions(registration: Registration, count: int, seed: int) -> list[
     """Draw sets of options of an operator, as in a history file; the same arguments draw the same sets.
 
     The operator's profiles come first. Further sets follow until every value and every legal pair of values has
-    occurred, and each option with a default has been omitted; then random sets. All sets are legal and different.
-    Without a space of options, only the profiles are returned.
+    occurred, and each option with a default has been omitted; then random sets. All returned sets are legal and
+    different. If the operator has no space of options, return only the profiles.
 
     Args:
         registration: The operator.
@@ -140,8 +140,8 @@ def option_goals(registration: Registration) -> tuple[str, ...]:
     """Return the values and legal pairs of values of an operator's options, as names of coverage goals.
 
     Examples are `options late=own`, `options late=own with emit=close`, and for an option with a default `options late
-    left out`. A value without a legal set of options is a goal too, which stays uncovered. Without a space of options
-    there are no goals.
+    left out`. A value that no legal set of options contains is also a goal, which stays uncovered. An operator without
+    a space of options has no such goals.
 
     Raises:
         BadInput: As for `draw_definitions`.

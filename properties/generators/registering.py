@@ -42,7 +42,7 @@ def register(registration: Registration) -> Registration:
 
 
 def validate(registration: Registration) -> None:
-    """Refuse a registration that can't be checked.
+    """Refuse a registration on which a check would fail.
 
     Raises:
         BadInput: As `register`.

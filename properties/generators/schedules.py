@@ -2,8 +2,8 @@
 
 A job that closes a window 1 ms late differs if the clock is exactly at an edge. A job that closes a window 1 ms early
 differs if the clock is 1 ms before an edge. A schedule has too few batches for the edges of many definitions, so
-several schedules are drawn together, each for one query. Each value is chosen to hit many edges that earlier values
-haven't hit.
+several schedules are drawn together, each for one query. Each clock value is at or next to as many edges as possible
+that no earlier value has hit.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def edges_met(on_board: OnBoard, schedule: Sequence[int]) -> set[str]:
 def draw_schedule(operator: str, options: Options, seed: int, batches: int = BATCHES) -> tuple[int, ...]:
     """Draw a clock schedule for a definition: the clock (ms) after every batch.
 
-    The values never decrease. For each series of fixed edges, such as the ends of fixed windows, values are at an edge
-    and 1 ms before an edge. Other values leave the clock unchanged, or move the clock by 1 ms, by less than any of the
-    definition's distances, by a distance, or farther.
+    The clock values never decrease. For each series of fixed edges, such as the ends of fixed windows, values are at an
+    edge and 1 ms before an edge. Other values leave the clock unchanged, or move the clock by 1 ms, by less than any of
+    the definition's distances, by a distance, or farther.
 
     Args:
         operator: The operator's name.
@@ -89,9 +89,9 @@ def draw_schedule(operator: str, options: Options, seed: int, batches: int = BAT
 def draw_schedules_for(definitions: Iterable[OnBoard], count: int, seed: int) -> list[tuple[int, ...]]:
     """Draw clock schedules for several queries, each of which runs all the given definitions.
 
-    A schedule contains the clock (ms) after each of 4 to 10 batches, and its values never decrease. About half of the
-    values are at, 1 ms before or 1 ms after edges, if fixed edges exist. Other values leave the clock unchanged, or
-    move the clock by 1 ms, by at most one of the definitions' distances, farther, or past all open state.
+    A schedule contains the clock (ms) after each of 4 to 10 batches, and its values never decrease. If fixed edges
+    exist, about half of the values are at an edge, or 1 ms before or after it. Other values leave the clock unchanged,
+    or move the clock by 1 ms, by at most one of the definitions' distances, farther, or past all open state.
 
     Args:
         definitions: The definitions.

@@ -1,8 +1,8 @@
 """Simplify values and keys: the steps by which shrinking replaces a value or key by a simpler one.
 
 The simplest number is 0, the simplest text and list are empty, the simplest truth value is false, and the simplest key
-is `a`. An object keeps its fields, because an operator may read the fields. Null stays, because null is a tombstone on
-a table's input.
+is `a`. An object keeps its fields, because an operator may read the fields. Null isn't replaced, because null is a
+tombstone on a table's input.
 """
 
 from __future__ import annotations

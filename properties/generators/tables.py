@@ -1,4 +1,4 @@
-"""Empty a history's tables: delete every remaining row, so that the operator can remove all state."""
+"""Deletes the remaining rows of a history's tables, so that the operator can remove all its state."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ PLAIN = "plain"
 
 @dataclass(frozen=True)
 class ValueKind:
-    """A kind of values.
+    """A kind of values, such as text or fractions.
 
     Attributes:
         of: The function that returns the value for an integer from 0 to 3 and the arrival's index in its history.
@@ -35,7 +35,7 @@ class ValueKind:
 
     @property
     def examples(self) -> list[Value]:
-        """Return eight values of the kind, for the first eight arrivals."""
+        """Return eight example values: the values of the first eight arrivals."""
         return [self.of(small, 4 * turn + small) for turn in range(2) for small in range(4)]
 
 

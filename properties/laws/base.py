@@ -110,7 +110,7 @@ class Law:
         says: The law's statement, if it is the same for all operators.
         between: The witnesses whose outcomes the law compares; if there is one witness, the law compares several runs
             of this witness.
-        kinds: The kinds of samples that the law judges.
+        kinds: The kinds of samples (sets of histories) that the law judges.
         needs: The field of a registration that the law requires; empty if the law applies to all operators.
         reason: The reason why the law skips an operator whose registration lacks the field.
         follows_changelog: Whether every wrong changelog breaks this law too; if so, the law creates no counterexample
@@ -138,7 +138,7 @@ class Law:
     at_once: ClassVar[int] = 0
 
     def sentence(self, registration: Registration) -> str:
-        """Return the law's statement about an operator."""
+        """Return the law's statement for an operator."""
         return self.says
 
     def not_checked(self, registration: Registration) -> str | None:
@@ -146,7 +146,7 @@ class Law:
         return self.reason if self.needs and not getattr(registration, self.needs) else None
 
     def is_asked_of(self, sample: Sample) -> bool:
-        """Return whether the law judges a sample."""
+        """Return whether the law judges the histories of a sample."""
         return sample.kind in self.kinds
 
     def goals(self, sample: Sample) -> Iterable[str]:
@@ -158,7 +158,7 @@ class Law:
         raise NotImplementedError
 
     def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
-        """Judge the law again on each case, in few queries where possible.
+        """Judge the law again on each case, in as few queries as possible.
 
         Raises:
             CannotRecheck: The law can't be rechecked on one of the cases; the message says why.

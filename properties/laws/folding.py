@@ -23,12 +23,13 @@ def by_batch(entries: Iterable[Entry], batches: int) -> list[list[Output]]:
 
 
 def folded_differences(history: History, played: Played, emitted: Sequence[Sequence[Output]]) -> list[Difference]:
-    """Return the differences between the folded changelog and the meaning, for the first batch with a difference.
+    """Return the differences between the folded changelog and the meaning (the correct table) for the first batch with
+    a difference.
 
     Args:
         history: The history.
         played: The reference's run of the history, with the records that each batch accepted.
-        emitted: The output of each batch, whose changelog is folded.
+        emitted: The output of each batch; these changes are folded.
     """
     operator, definition = operator_named(history.operator), played.definition
     table: Table = {}

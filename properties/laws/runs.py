@@ -75,10 +75,8 @@ class Sample:
         options: The profile's options that all histories share.
         histories: The histories to run.
         covered: The number of histories that meet each coverage goal.
-        is_first: Whether some of the histories also run alone; if the operator shares no queries, also whether they run
-            a second time.
-        is_pooled: Whether the definition is random; if so, coverage goals belong to the operator instead of this
-            definition.
+        is_first: Whether some of the histories also run alone and, if the operator shares no queries, a second time.
+        is_pooled: Whether the definition is random; the coverage goals of a random definition belong to the operator.
         is_emptied: Whether some of the histories end with the deletion of all rows of their tables.
         ways: The options of the second runs for each law; all histories of a pool have the same second runs.
         more: Data for the laws that judge this kind of sample: a retention (ms), Spark's settings, or the goals that a
@@ -99,7 +97,7 @@ class Sample:
 
     @cached_property
     def definition(self) -> Any:
-        """The definition with the sample's options."""
+        """The operator's definition with the sample's options."""
         return self.registration.declare(self.options)
 
     def is_without_late_data(self, history: History) -> bool:

@@ -49,7 +49,7 @@ class StagedLaw(ScheduledLaw):
     """A law that compares a witness with the protocol's model, message by message."""
 
     def stage(self, histories: Sequence[History], witness: QueryWitness) -> Sequence[Staged]:
-        """Return the outcome of each history, and the messages that still wait."""
+        """Return the outcome of each history, and the messages that are still undelivered at the end."""
         raise NotImplementedError
 
     def compared(self, history: History, staged: Staged, result: LawResult) -> Comparison:
@@ -99,7 +99,7 @@ def scheduled(history: History, generator: random.Random) -> History:
 
 
 def goals_met(history: History) -> Counter[str]:
-    """Count the goals about schedules that a history meets."""
+    """Count how often a history meets each goal about schedules of delivery."""
     protocol = protocol_of(history)
     return Counter(goal for line in history.lines for goal in _met(protocol, line))
 

@@ -27,7 +27,8 @@ class Variation:
     Attributes:
         run: The run options of the query.
         law: The name, in reports on jobs, of the law that uses the variation; empty for a run with default options.
-        given: The law's argument as JSON, such as the batch in which the query dies; None: nothing is saved.
+        given: The law's argument as JSON, such as the batch in which the query dies; None: a counterexample saves no
+            variation.
         when: The varied run in words, such as `with five shuffle partitions`.
         otherwise: The run with default options, in words.
         comparing: The part of the output that must stay the same: the rows of each batch, or the final table.
@@ -67,7 +68,7 @@ class Invariant(ABC):
 
     Attributes:
         of_jobs: The law's name in reports and counterexamples of jobs, such as `a restart`.
-        given: The default for the parameter `given` of `variation`, as JSON; None: `variation` needs no argument.
+        given: The default for the parameter `given` of `variation`, as JSON; None: the law's variation has no argument.
     """
 
     of_jobs: str

@@ -167,7 +167,7 @@ def _goals(join: OneToManyJoin) -> Iterator[str]:
 
 
 def left_keys(history: History) -> list[Key]:
-    """Return the keys of left rows, sorted."""
+    """Return the sorted keys of a history's left rows."""
     return sorted({record.key for record in history.records if record.input == "left" and record.key is not None})
 
 

@@ -41,7 +41,7 @@ def _keys(table: pa.Table) -> list[Key | None]:
 
 
 def _both(foreign_key: Key | None, key: Key | None) -> Key | None:
-    """Return both keys in the reference's form, without the prefix before the result, which both keys share."""
+    """Return a result's two keys in the reference's form, without the history's prefix, which both keys share."""
     if key is None or "|" not in key:
         return key
     prefix, own = key.split("|", 1)

@@ -98,7 +98,7 @@ def content_of(changes: Scd1, record: Record, tracked: Callable[[Event], Any] = 
 
 
 def needs_object(changes: Scd1) -> bool:
-    """Return whether the operator reads fields of values, which must then be objects."""
+    """Return whether values must be objects, because the operator reads their fields."""
     named = (changes.sequence_by, changes.deletes, changes.columns, changes.ties, getattr(changes, "track", None))
     return any(one is not None for one in named)
 
@@ -137,7 +137,7 @@ def is_timed(changes: Scd1) -> bool:
 
 
 def events_met(played: Played) -> Iterator[str]:
-    """Return the kinds of events in a history, which are coverage goals."""
+    """Return the kinds of change events in a history, as names of coverage goals."""
     changes: Any = played.definition
     before: dict[Any, list[Event]] = {}
     for record in accepted_records(played):

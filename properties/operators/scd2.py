@@ -1,4 +1,6 @@
-"""The registration of dimensions of type 2: as of type 1, with a column of the tracked fields."""
+"""The registration of dimensions of type 2: like the registration for type 1, with a further column of the tracked
+fields.
+"""
 
 from __future__ import annotations
 

@@ -355,7 +355,7 @@ def _decoded(table: WindowedTable, change: SharedOutput) -> Value:
 
 
 def _are_windows(table: WindowedTable, fields: Sequence[Any]) -> bool:
-    """Return whether a key's state contains windows, and nothing of the right input."""
+    """Return whether a key's state contains windows of `events`, but nothing of the right input."""
     events, right, row = fields
     return bool(events) and not right and row is None
 

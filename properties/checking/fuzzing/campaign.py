@@ -247,13 +247,13 @@ class _Campaign:
         return {file_name(one.named) for one in self.tally.differences if one.script}
 
     def unwritten(self) -> str:
-        """Return the number of scripts that are still missing when the time is up."""
+        """Return the number of divergences whose scripts are still missing after the deadline."""
         left = len(self.to_show()) + len(self.showing - self.written) if time.monotonic() > self.until else 0
         return f"; {left} scripts of divergences are still to be written" if left else ""
 
     def next_seed(self) -> Seed | None:
-        """Return the next seed; after the deadline, return a seed of a divergence that has no script; None: no work is
-        left.
+        """Return the next seed to judge; after the deadline, return a seed whose finding still needs a script; None: no
+        work is left.
         """
         if not self.goes_on():
             return None

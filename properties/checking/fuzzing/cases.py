@@ -39,7 +39,7 @@ class PlanCase:
 
     @property
     def histories(self) -> set[int]:
-        """The numbers of the histories that have rows."""
+        """The numbers of the histories that have input rows."""
         found = {row["h"] for batch in self.batches for rows in batch.values() for row in rows}
         return found - {CLOCK}
 
@@ -80,8 +80,8 @@ class PlanCase:
 
         Args:
             plan: A plan that Spark may run instead of the written plan; None: the written plan.
-            watermarks_ms: The watermarks of Spark's micro-batches; None: the watermarks that follow from the input
-                rows.
+            watermarks_ms: The watermarks of Spark's micro-batches; None: the reference computes the watermarks from the
+                input rows.
             starts: The batches before which a restarted query loses the largest event time of each input.
         """
         query = self.query

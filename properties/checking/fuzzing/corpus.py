@@ -109,7 +109,9 @@ def plan_of(seed: str) -> str:
 
 
 def silence_of(seed: str) -> float | None:
-    """Return the share of batches in which an input is silent, which differs between the seeds of a plan; None: any."""
+    """Return the share of batches in which an input gets no file, which varies between the seeds of a plan;
+    None: any.
+    """
     number = seed.partition(" #")[2]
     return SILENCES[int(number) % len(SILENCES)] if number else None
 

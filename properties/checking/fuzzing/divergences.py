@@ -25,7 +25,7 @@ class Divergence:
         says: The effect on a query's result, in a sentence.
         remedy: What a user can do to avoid the divergence.
         rules: The optimizer rules that cause the divergence; empty: no optimizer rule causes it.
-        message: A part of the error that ends the query; empty: the query doesn't fail.
+        message: A part of the text of the error that ends the query; empty: the query doesn't fail.
         until: The first Spark version without the divergence; empty: no such version.
     """
 

@@ -148,7 +148,7 @@ class PlanJudge:
         return None
 
     def asked(self, relation: Relation, case: PlanCase) -> None:
-        """Count one check of a relation."""
+        """Add one check of a relation to the counts."""
         self.pairs += len(case.histories)
         self.runs[relation.name] += 1
 
@@ -220,7 +220,7 @@ class PlanJudge:
     def by_relation(
         self, case: PlanCase, ran: Ran, explained: Explanation, relation: Relation, other: PlanCase
     ) -> Iterator[Finding]:
-        """Compare a second case of a relation with the first case."""
+        """Run the second case of a relation, and compare its rows with the rows of the first case."""
         self.asked(relation, other)
         try:
             second = self.run(other)
@@ -262,7 +262,9 @@ class PlanJudge:
             yield Finding(BATCH, case, None, [wanted], [found], explained or ())
 
     def refused(self, case: PlanCase, refused: Refused) -> Iterator[Finding]:
-        """Judge an error: Spark's internal errors, and failures of queries that Spark accepted, are findings."""
+        """Judge an error of a query: internal errors of Spark, and failures of queries that Spark accepted, are
+        findings.
+        """
         if TOO_BUSY in refused.details:
             self.refusals["no Python worker, as the machine was too busy"] += 1
             return

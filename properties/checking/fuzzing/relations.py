@@ -47,7 +47,8 @@ class Relation:
 
     Attributes:
         name: The relation's name in reports.
-        vary: Returns the second case for a first case; None: the relation doesn't apply to the first case.
+        vary: The function that returns the second case for a first case; None: the relation doesn't apply to the first
+            case.
     """
 
     name: str

@@ -95,7 +95,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Begin(Start):
-    """The request to start a Spark session; the answer is the version of PySpark."""
+    """The request to start a Spark session, to which the process replies with the version of PySpark."""
 
     def answer(self) -> str:
         """Start it."""
@@ -114,7 +114,7 @@ class Seed:
             query.
         only: The only metamorphic relation to check; empty: all relations.
         shows: The divergences that still need a script; an unexplained finding always gets a script.
-        shrinks: Whether to write scripts of findings.
+        shrinks: Whether to write a script for each finding.
     """
 
     seed: str
@@ -180,7 +180,7 @@ class Seed:
         return judged
 
     def judge(self, case: PlanCase, asked: Sequence[Relation], judged: Judged) -> None:
-        """Compare the case's results, and record each difference."""
+        """Compare Spark's rows of the case with the expected rows, and record each difference."""
         judge = judge_of_process()
         judge.pairs, judge.runs, judge.refusals, judge.digest = 0, Counter(), Counter(), ""
         judged.plan = "\n".join(statements(case.query.plan))

@@ -41,7 +41,7 @@ def shrunk(judge: PlanJudge, finding: Finding, seconds: float = SECONDS) -> Find
     smallest, asked = finding, set[str]()
 
     def differs(case: PlanCase) -> bool:
-        """Judge a smaller case, unless this case was judged before."""
+        """Judge a smaller case, unless the shrinker has judged the same case before."""
         nonlocal smallest
         again = None if repr(case) in asked else _again(judge, finding, case)
         asked.add(repr(case))

@@ -1,1 +1,3 @@
-"""The check of a user's own job: compares any streaming query with any oracle, on random histories of its inputs."""
+"""The check of a user's own job: compares any streaming query with any oracle, on random histories of the query's
+inputs.
+"""

@@ -148,7 +148,7 @@ class CheckOptions:
 
     @property
     def batches(self) -> int:
-        """The number of batches that may contain rows; enough for the clock to advance by each timeout."""
+        """The number of batches that may contain rows: large enough for the clock to advance by each timeout."""
         return max(BATCHES, 2 + 3 * len(self.timeouts_us))
 
 
@@ -216,7 +216,7 @@ def _timeouts_us(timeouts: Sequence[Duration], inputs: Sequence[ResolvedInput]) 
     """Return the durations of the user's timeouts (µs).
 
     Raises:
-        BadInput: Batches or rows can't be so far apart in a history.
+        BadInput: A duration is longer than batches or rows can be apart in a history.
     """
     grain_us = max(1_000, grain_of(inputs))
     found = []
@@ -260,7 +260,7 @@ def mode_of(script: Script) -> Mode:
 
 
 def oracle_of(expect: Any, job: JobOrSink | None = None) -> Oracle:
-    """Return the oracle for the argument `expect`.
+    """Return the oracle for a user's argument `expect`.
 
     Raises:
         BadInput: The argument isn't an oracle, or this job can't be compared with the oracle.
@@ -325,7 +325,7 @@ def static_tables(static: Mapping[str, Any] | None) -> dict[str, pa.Table]:
 
 
 def settings_of(settings: Mapping[str, str | int] | None) -> dict[str, str]:
-    """Return settings of the Spark session as Spark's text.
+    """Return settings of the Spark session with their values as text, as Spark writes them.
 
     Raises:
         BadInput: A setting contains invalid characters.

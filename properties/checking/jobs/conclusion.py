@@ -49,7 +49,7 @@ def inconclusive(
 
     Args:
         job: The job's name.
-        oracle: The oracle that agrees with the job.
+        oracle: The name of the oracle, with which the job agrees.
         histories: The number of histories.
         missing: The unmet coverage goals, the most important first.
         more: The advice on how to meet the goals.
@@ -88,7 +88,7 @@ def unmet_goals(
 
     Args:
         judge: The judge that compares the job with the oracle.
-        draws: The drawing of the histories.
+        draws: The object that draws the histories.
         variation: The run options of the job's queries.
         histories: The histories.
         expecting: The number of histories with an expected row.
@@ -159,7 +159,7 @@ def not_checked(judge: Judge, draws: Draws, histories: Sequence[JobHistory]) -> 
 
     Args:
         judge: The judge that compared the job with the oracle.
-        draws: The drawing of the histories.
+        draws: The object that draws the histories.
         histories: The executed histories.
     """
     left, met, out_of_order = [], judge.met, draws.options.out_of_order
@@ -246,7 +246,7 @@ def _named(skeleton: Skeleton, columns: Mapping[str, Sequence[str]]) -> dict[str
 
 @contextlib.contextmanager
 def noting(judge: Judge) -> Iterator[None]:
-    """Add the notes on the job's plan to a failure of the block."""
+    """If the check in the block fails, add the notes on the job's plan to the failure."""
     __tracebackhide__ = True
     try:
         yield

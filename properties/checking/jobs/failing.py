@@ -25,8 +25,8 @@ def failing_history(
     Args:
         histories: The histories of the failing shared query.
         fails: The function that returns whether a query over some histories fails.
-        deadline: The time after which the search starts no further query. If no history has failed alone by this time,
-            the result is also None.
+        deadline: The time after which the search starts no further query. If no history has failed alone by then, the
+            result is None too.
     """
 
     def is_over() -> bool:
@@ -53,7 +53,7 @@ def _with_fewer_rows(found: JobHistory) -> Iterator[JobHistory]:
     """Yield, for each row of a history, the history with only this row: first in a batch of its own, then in the row's
     own batch.
 
-    Lastly, yield the history without the empty batches at its end.
+    Lastly, yield the whole history without the empty batches at its end.
     """
     for record in found.unreadable[:TRIED]:
         yield JobHistory(((),), unreadable=(record._replace(batch=0),))

@@ -1,4 +1,4 @@
-"""The invariants of every correct job: how Spark runs the job's query must not change the query's result."""
+"""The invariants of every correct job: for example, a restart of the query mustn't change the query's result."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def invariants_of(without: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split the names in `without` into names of invariants and names of columns.
 
     Raises:
-        BadInput: All invariants are left out.
+        BadInput: `without` leaves out all invariants.
     """
     names = [law.of_jobs for law in laws_of_jobs()]
     laws = [name for name in without if name in names]
@@ -65,7 +65,7 @@ class Invariants:
 
     Args:
         options: The common options of the checks.
-        without: The names of invariants that are left out.
+        without: The names of the invariants to leave out.
         faults: The names of the faults that the check simulates on a sink.
     """
 
@@ -91,7 +91,7 @@ class Invariants:
         self.checks = [self.check_of(one) for one in asked if plan.has_function or not one.run.row_by_row]
 
     def check_of(self, variation: Variation) -> JobCheck:
-        """Return the check that compares a variation with the run with default options."""
+        """Return the check that compares the job's run under a variation with the run with default options."""
         plain = JobOracle(
             run=self.options.run,
             comparing=variation.comparing,

@@ -56,14 +56,15 @@ class Job:
             without data follows only the last batch, so rows are late one batch later.
         static: Static tables by name, each as rows (dicts) or as a pandas or Arrow table.
         settings: Other settings of the Spark session, such as {"spark.sql.session.timeZone": "Europe/Berlin"}.
-        timeouts: The durations of the job's timeouts and timers, such as ["30 minutes"], because no plan shows them.
-            Event times in a history then differ by exactly these durations, and by 1 ms less or more. Batches then run
-            at processing times that differ by these durations: each batch runs at its largest event time so far.
+        timeouts: The durations of the job's timeouts and timers, such as ["30 minutes"], which the check can't read
+            from the plan. Event times in a history then differ by exactly these durations, and by 1 ms less or more.
+            Batches then run at processing times that differ by these durations: each batch runs at its largest event
+            time so far.
         out_of_order: How far out of order events may be, such as "10 minutes", if the oracle ignores lateness; by
             default as far as the job's own watermarks allow.
         unique: The columns that identify a row of an updated table; by default the columns of the key and the window.
         without: The columns of the result that aren't compared, such as a number from an external system. The check
-            itself leaves out columns with clock times or random values.
+            leaves out columns with the current time or random values by itself.
         digits: The number of compared digits of floating-point numbers, by default 12; None: floating-point numbers
             must be equal, as all other values must.
         alone: Whether each history runs in its own query, until `seconds` have passed.
@@ -128,10 +129,11 @@ class Job:
     def invariants(
         self, *, without: Sequence[str] = (), faults: Sequence[str] = (), **asked: Unpack[Drawing]
     ) -> JobReport:
-        """Check, without an oracle, that the way Spark runs the job's query doesn't change the query's output.
+        """Check, without an oracle, that the output stays the same if Spark runs the query differently, for example
+        with restarts.
 
-        One varied run restarts the query after each batch. Another run crashes in each micro-batch, with and without
-        data, before its output and between output and commit, so that Spark repeats the batch. A sink's query also
+        One varied run restarts the query after each batch. Another run crashes in each micro-batch, with or without
+        data, before the output and between output and commit, so that Spark repeats the batch. A sink's query also
         crashes in the middle of the output and within a write by Spark. Further runs change the number of shuffle
         partitions and, if no row is late, the cuts between batches and the order of rows within a batch. In a further
         run, a history runs without the histories of other keys. Functions with state, such as a `StatefulProcessor`,
@@ -149,8 +151,8 @@ class Job:
 
         Raises:
             Violated: A change to the run changes the job's output; the message has the smallest history.
-            Inconclusive: No change to the run changes the output, but the job emits almost nothing, or coverage goals
-                are unmet.
+            Inconclusive: No change to the run changes the output, but the job emits too few rows for a verdict, or
+                coverage goals are unmet.
             BadInput: The job or an input is unusable.
             StreamproofError: The query fails or exceeds its time limit, or Spark doesn't start.
         """
@@ -175,17 +177,17 @@ class Job:
         """Check that the job continues from an earlier version's checkpoint as if it had run from the start.
 
         The earlier version runs until a certain batch, and this version continues from its checkpoint. The seed draws
-        three batches for an upgrade, and each upgrade runs in its own query. The batches after the upgrade are compared
-        with a run of this version from the start, or with `expect`.
+        three batches for an upgrade, and each upgrade runs in its own query. The check compares the batches after the
+        upgrade with a run of this version from the start, or with `expect`.
 
         Args:
-            from_: The earlier version of the job, from production. The earlier version gets the same inputs and static
-                tables as this version; if this version reads more inputs, use `lambda clicks, views: old(clicks)`. The
-                check uses only the job, the mode and the settings of the earlier version's `Job`.
+            from_: The earlier version of the job, from production. The earlier version receives the same inputs and
+                static tables as this version; if it reads fewer inputs, wrap it: `lambda clicks, views: old(clicks)`.
+                The check uses only the job, the mode and the settings of the earlier version's `Job`.
             expect: The expected output of this version after the upgrade. None: the output of this version's run from
                 the start. A function of both versions' outputs, `expect(old, new)`, allows differences: each argument
                 is a list with the rows (dicts) of each batch after the upgrade, from a run from the start. The function
-                returns the expected rows in the form of `new`. Another oracle: as for `check`.
+                returns the expected rows in the form of `new`. Any other oracle works as in `check`.
             from_pyspark: The PySpark version of the earlier version, such as "4.1.4"; by default the installed version.
                 At first use, this PySpark is installed into its own environment. With a PySpark version, both versions
                 may be the same job, which must be a function, class or script that another process can import by name.
@@ -202,7 +204,8 @@ class Job:
             Violated: This version continues, but emits different rows; the message has the smallest history.
             Inconclusive: No history differs when it runs alone, but coverage goals are unmet.
             BadInput: A version, an input or the oracle is unusable.
-            StreamproofError: A query outside the upgrade fails, a query exceeds its time limit, or Spark doesn't start.
+            StreamproofError: A query fails before the upgrade or in a run from the start, a query exceeds its time
+                limit, or Spark doesn't start.
         """
         __tracebackhide__ = True
         if from_.inputs and [*map(id, from_.inputs)] != [*map(id, self.inputs)]:
@@ -241,7 +244,7 @@ class Job:
                 determine the format.
             folder: The folder for a counterexample; without a folder, none is saved.
 
-        Returns: The report of the judged rows.
+        Returns: The report, with the number of judged rows.
 
         Raises:
             Violated: The run wrote wrong rows; the message names the first batch and key, and the smallest part of the

@@ -429,7 +429,7 @@ class JobCheck:
         In production there is no such clock: rows that the filter drops don't move the watermark, but the clock's own
         rows would.
 
-        Returns: A sentence about these runs, without its full stop; an empty text if Spark moves no filter.
+        Returns: A sentence about the runs without the clock, without a full stop; empty if Spark moves no filter.
         """
         __tracebackhide__ = True
         if FILTERED_WATERMARK.name not in self.judge.divergences or self.variation.law:
@@ -496,7 +496,7 @@ class JobCheck:
         return self.counterexample(history, variation, compared)
 
     def leaves_out_columns(self, history: JobHistory, variation: Variation) -> bool:
-        """Leave out columns that differ between two equal runs of a history; return whether there are such columns."""
+        """Leave out the columns that differ between two equal runs of a history; return whether any columns differ."""
         if not self.judge.oracle.runs_job:
             return False
         found = self.judge.other_in_each_run(history, variation)
@@ -521,7 +521,7 @@ class JobCheck:
         Args:
             history: The history.
             variation: The run options of the history's query.
-            compared: The judge's comparison of the history.
+            compared: The judge's comparison of the job with the oracle on the history.
             head: The number of differing histories, as text.
             unshrunk: The folder of the history before shrinking; the method removes this folder unless `as_found` is
                 given.
@@ -631,7 +631,7 @@ def _why_alone(options: CheckOptions, declared: Declared) -> str:
 
     Args:
         options: The options of the check.
-        declared: The facts that the job's declaration shows.
+        declared: The facts about the job that Spark shows before a run, such as columns and plan.
     """
     if declared.watermarks.without_clock:
         return "a watermark of the job is on a field of a struct column"
@@ -659,7 +659,7 @@ def _fullest(histories: Sequence[JobHistory], count: int) -> list[int]:
 
 
 def _in_words(difference: Difference | None) -> str:
-    """Return a difference as a few words."""
+    """Return a short phrase for a difference, for use in a sentence."""
     assert difference is not None
     where = "at the end" if difference.when is None else f"in batch {difference.when}"
     rows = [shown_row(side[0]) if side else "no such row" for side in (difference.expected, difference.actual)]

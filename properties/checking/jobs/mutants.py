@@ -113,7 +113,7 @@ class _MutantJudge(Judge):
 
 
 class _MutantCheck(JobCheck):
-    """A check that ends at the first difference, and neither shrinks nor saves histories.
+    """A check of a mutant that ends at the first difference, and neither shrinks nor saves histories.
 
     Args:
         memory: The results of other mutants.
@@ -154,7 +154,7 @@ class _MutantCheck(JobCheck):
         return sum(compared.expects_rows for compared in comparisons)
 
     def is_as(self, original: JobOracle, histories: int) -> bool:
-        """Return whether a conforming mutant emits the same rows as the original job.
+        """Return whether a mutant that conforms emits the same rows as the original job.
 
         Raises:
             Inconclusive: Coverage goals are unmet.
@@ -174,7 +174,7 @@ class _MutantCheck(JobCheck):
     def raise_smallest(
         self, history: JobHistory, compared: Judgement, variation: Variation, *, head: str, started: float
     ) -> NoReturn:
-        """End the check, because the mutant differs."""
+        """Raise an exception that ends the check, because the mutant differs."""
         raise _Killed(head)
 
     @contextlib.contextmanager
@@ -187,7 +187,7 @@ class _ComparedWithOriginal(_MutantCheck):
     """A check that compares a mutant with the original job in a shared query only."""
 
     def check_beside(self, histories: Sequence[JobHistory], comparisons: Sequence[Judgement], started: float) -> None:
-        """Run no history alone."""
+        """Do nothing: this check runs no history alone."""
 
 
 def check_mutants(options: CheckOptions, expect: Any, histories: int) -> JudgedMutants:

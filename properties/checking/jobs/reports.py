@@ -22,8 +22,8 @@ class JudgedMutant:
     Attributes:
         mutant: The mutant's line and change, as text.
         fate: `killed`; `survived`: the mutant's rows differ from the job's rows, but the check accepts them; `no
-            difference`: no history shows a difference; `doesn't run`: Spark or Python refuses the mutant, so any test
-            would detect it.
+            difference`: the mutant's and the job's rows are the same on all histories; `doesn't run`: Spark or Python
+            refuses to run the mutant, so any test would detect it.
         why: The reason why the check killed the mutant or Spark refused it, or advice on how to detect the mutant.
     """
 
@@ -50,7 +50,7 @@ class JudgedMutants:
 
     @property
     def survivors(self) -> list[JudgedMutant]:
-        """The mutants that survived or show no difference."""
+        """The mutants with the fate `survived` or `no difference`."""
         return [one for one in self.judged if one.fate in ("survived", "no difference")]
 
     def __str__(self) -> str:

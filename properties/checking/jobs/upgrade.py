@@ -112,7 +112,9 @@ def _earlier(
 
 
 class Upgrades:
-    """The checks of an upgrade after each of several batches; the checks share the runs from the start."""
+    """The checks of an upgrade, one check for each of several batches after which the upgrade happens; they share the
+    runs from the start.
+    """
 
     def __init__(self, options: CheckOptions, earlier: Earlier, expect: Any) -> None:
         self.options = replace(options, runner=replace(options.runner, earlier=earlier))
@@ -190,7 +192,7 @@ class Upgrades:
 
 
 class UpgradeCheck(JobCheck):
-    """The check of an upgrade after one batch.
+    """The check of an upgrade that happens after a certain batch.
 
     Args:
         options: As for `JobCheck`.
@@ -221,7 +223,7 @@ class UpgradeCheck(JobCheck):
 
     @property
     def moved(self) -> int:
-        """The number of comparisons in which rows are in another batch than in a run from the start."""
+        """The number of comparisons in which the upgraded job emits rows in another batch than a run from the start."""
         return self.judge.moved if isinstance(self.judge, UpgradeJudge) else 0
 
     def failure(

@@ -80,7 +80,7 @@ class Violated(CheckFailed):
 
     @property
     def name(self) -> str:
-        """The name of the check's subject."""
+        """The name of the checked job."""
         return self.counterexample.actual[0]
 
     @property
@@ -128,5 +128,5 @@ class NotFinished:
 
     @property
     def checked(self) -> Checked:
-        """The result as plain data."""
+        """The result of the check as plain data, without laws."""
         return Checked(self.check, "not checked", [], unfinished=self.why)

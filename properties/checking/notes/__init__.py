@@ -1,3 +1,1 @@
-"""Notes on a job's plan, without an oracle: which rows the plan drops, delays or keeps in state, each with a
-history.
-"""
+"""Notes on rows that a job's plan drops, delays or keeps in state, each with a history; notes need no oracle."""

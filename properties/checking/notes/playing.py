@@ -54,12 +54,12 @@ class PlayedPlan:
 
     @property
     def is_known(self) -> bool:
-        """Return whether the reference models each operator below a node."""
+        """Return whether the reference can run all operators of the plan."""
         return not any(name.startswith(UNKNOWN) for name in self.sources)
 
     @cached_property
     def watermarks(self) -> list[WithWatermark]:
-        """The watermarks in the plan."""
+        """The watermark operators in the plan."""
         return [node for node in self.plan.walk() if isinstance(node, WithWatermark)]
 
     @cached_property

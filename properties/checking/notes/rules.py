@@ -1,4 +1,4 @@
-"""Notes on what a plan does with rows, each with the smallest history that shows it."""
+"""Notes on rows that a plan drops, delays or keeps in state, each with the smallest history that shows the fact."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class _Linter:
         return None
 
     def after_start(self, stage: PlayedPlan) -> list[int]:
-        """Return times after the start of a history at which the result may change."""
+        """Return the event times near which a stage's result may change, given a row at the start of the history."""
         return [START_US + one for one in stage.distances_us]
 
     def keys_of(self, node: Node) -> tuple[str, ...]:

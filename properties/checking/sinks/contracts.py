@@ -32,7 +32,7 @@ class SinkContract:
 
     Attributes:
         name: The sink's name on the command line.
-        says: How the sink writes, in one sentence.
+        says: The sink's way of writing, in one sentence.
         promises: The documented delivery guarantee for each row when the query's process dies.
         document: The document that states the guarantee.
         read: The readers; each returns the rows in a target.
@@ -40,7 +40,7 @@ class SinkContract:
             own sink has no such function.
         own: The function that starts a query with a sink of Spark's own.
         file: The name of the target's file or folder.
-        result: What the sink writes: the input's rows, or a total for each key.
+        result: The content that the sink writes: the input's rows, or a total for each key.
         places: The points of a write at which a fault can stop the query.
         writer: The process that writes the rows: Spark's tasks, or this Python process.
         library: The Python package that the sink requires; empty: none.
@@ -88,5 +88,5 @@ def halves(rows: Any) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
 
 
 def _parity(row: tuple[Any, ...]) -> int:
-    """Return 0 or 1, the half that contains a row, from the row's number or the total's key."""
+    """Return the half (0 or 1) to which a row belongs by its number, or a total by its key."""
     return (row[3] if len(row) > 3 else ord(row[1][0])) % 2

@@ -24,7 +24,7 @@ class Fault:
 
     Attributes:
         name: The fault's name on the command line.
-        says: What happens in the fault, in one sentence.
+        says: The event that the fault simulates, in one sentence.
         play: The function that simulates the fault in this process's session; None: the fault has no simulation.
         place: The point of a write at which the table kills the query's process for real; None: the fault kills no
             process.

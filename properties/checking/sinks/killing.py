@@ -34,7 +34,7 @@ _LOOKS_S = 0.002
 
 @dataclass
 class Dying:
-    """A query that will be killed.
+    """A query that runs in a process to be killed.
 
     Attributes:
         play: The same query in this process, which continues after the other process was killed.
@@ -106,7 +106,7 @@ def kill_together(queries: Sequence[Dying], folder: Path) -> float:
 
 
 def seen_after_death(query: Dying) -> Seen:
-    """Read the target after the death, and continue the query in this process."""
+    """Read the target after the query's process was killed, and continue the query in this process."""
     if not query.play.seen.unmet:
         query.play.observe()
         query.play.finish()
@@ -118,7 +118,7 @@ def zombies(queries: Sequence[Dying], folder: Path) -> float:
     write.
 
     Returns:
-        The CPU time of that process and its JVM (s).
+        The CPU time of the other process and its JVM (s).
     """
     with _process(queries, folder) as process:
         _await(queries, process.pids)
@@ -144,7 +144,7 @@ def zombies(queries: Sequence[Dying], folder: Path) -> float:
 
 @dataclass
 class _Started:
-    """A process of queries, and its JVM.
+    """A process that runs queries, and its JVM.
 
     Attributes:
         pids: The process ids, the JVM's first.

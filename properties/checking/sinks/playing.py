@@ -33,7 +33,7 @@ ROWS = "rows"
 
 
 class FaultedQuery(QueryUnderFault, PreparedQuery):
-    """A sink's query under a fault.
+    """A query with a sink, which runs under a fault.
 
     Args:
         spark: The session.
@@ -84,7 +84,7 @@ class FaultedQuery(QueryUnderFault, PreparedQuery):
         return batch_id, True
 
     def make_available(self, count: int) -> None:
-        """Write the input files of the first batches."""
+        """Write the input files of the first `count` batches, unless they exist."""
         for batch in range(self.available, count):
             table = self.cohort.table(batch, self.second, self.filling and batch == 1)
             hand_over(table, batch, self.folders[ROWS])

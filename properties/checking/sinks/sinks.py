@@ -1,4 +1,4 @@
-"""The sinks of the table, by name, and the sinks that the command doesn't run."""
+"""The sinks in the table of sinks and faults, by name, and the sinks that the command doesn't run."""
 
 from __future__ import annotations
 

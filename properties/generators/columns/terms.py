@@ -1,7 +1,7 @@
 """The expressions in a job's comparisons: evaluate an expression on a row, and solve an expression for a column.
 
-A `Term` represents a Spark expression by the name of the expression's class. Only expressions that are common in jobs
-are supported; other expressions raise `Unknown`.
+A `Term` is a copy of a Spark expression: the name of the expression's class, with its value and operands. Only
+expressions that are common in jobs are supported; other expressions raise `Unknown`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ FAILURES = (ArithmeticError, ValueError, TypeError, LookupError, AttributeError,
 
 
 class Unknown(Exception):
-    """An expression, or the type of its value, is unsupported."""
+    """Raised if an expression, or the type of its value, isn't supported."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def outcome(comparison: Term, row: Row) -> bool | None:
     """Return whether a comparison is true on a row; None if the result is null, or the evaluation fails.
 
     Raises:
-        Unknown: An expression in the comparison is unsupported.
+        Unknown: The comparison contains an unsupported expression.
     """
     try:
         found = evaluate(comparison, row)
@@ -293,7 +293,7 @@ def compared(comparison: Term) -> Term:
 
 
 def is_comparison(term: Term) -> bool:
-    """Return whether a term compares an expression of columns with known constants."""
+    """Return whether a term is a comparison of an expression with columns and an expression of constants."""
     if term.kind not in COMPARISONS or len([child for child in term.children if child.columns]) != 1:
         return False
     if term.kind in ("In", *_OF_TEXT) and not term.children[0].columns:
@@ -307,7 +307,7 @@ def is_comparison(term: Term) -> bool:
 def solutions(term: Term, target: Any) -> Iterator[tuple[Any, Any]]:
     """Yield columns, each with a value for which an expression is equal, or almost equal, to `target`.
 
-    Numbers are fractions. An expression that can't be solved yields no values.
+    Numbers are fractions. Yield nothing for an expression that can't be solved.
     """
     if isinstance(target, (int, float, Decimal)) and not isinstance(target, bool):
         target = Fraction(target)
@@ -434,5 +434,5 @@ def is_plain(term: Term) -> bool:
 
 
 def equality_of(comparison: Term) -> Term:
-    """Return the equality of the two operands of a comparison."""
+    """Return a term that compares the two operands of a comparison by `=`."""
     return Term("EqualTo", comparison.children)

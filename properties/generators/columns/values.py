@@ -1,7 +1,7 @@
 """Values of any column type, in sets of about four values, so that equal values occur in a small history.
 
-The sum of 64 numbers never overflows, and fractions are dyadic, so sums are exact in any order. NaN and negative zero
-are left out, because systems compare these values differently. The module `constants` draws values around a job's
+The sum of 64 numbers never overflows, and fractions are dyadic, so sums are exact in any order. The sets leave out NaN
+and negative zero, because systems compare these values differently. The module `constants` draws values around a job's
 constants.
 """
 
@@ -46,7 +46,9 @@ NUMBER_KEYS: Sequence[ColumnValues] = ((1, 2, 3), (0, -1, 1), (10, 7, 100))
 
 
 def unsupported(kind: pa.DataType) -> pa.DataType | None:
-    """Return a type if it is unsupported, or the first unsupported type nested in it; None if there is none."""
+    """Return the type itself if it is unsupported, otherwise the first unsupported type nested in it; None if there is
+    none.
+    """
     nested = (
         [kind.key_type, kind.item_type]
         if pa.types.is_map(kind)
@@ -62,7 +64,7 @@ def kinds(kind: pa.DataType, around: datetime) -> list[ColumnValues]:
 
     Args:
         kind: The type.
-        around: The time near which dates and timestamps are.
+        around: The time near which the dates and timestamps are.
     """
     if pa.types.is_map(kind):
         # `_maps` leaves out null keys, because Spark refuses them.

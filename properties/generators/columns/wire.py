@@ -1,7 +1,7 @@
 """Encode the rows of a source as the job's input rows, such as Kafka records with a JSON payload.
 
-A history contains rows with the columns of the `Input`, and oracles see these rows. `Encoder` encodes the rows when a
-query's tables are created.
+Histories and oracles have rows with the columns of the `Input`. `Encoder` encodes these rows for the job when a query's
+input tables are created.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Draw plans with any operator above any other; Spark accepts most of the plans.
+"""Draw query plans in which any operator may process the output of any other; Spark accepts most of the plans.
 
 Each node returns the columns `h` (the history), `k` (a key), `ts` (the event time) and `v` (a number), so that any
 operator fits above any node. All joins and groups include `h`, so that histories in a query share only the watermark.
@@ -73,7 +73,7 @@ class Query:
 
 
 def is_(function: str, *inputs: Any) -> Expression:
-    """Return an expression; a text names a column, another value is a constant."""
+    """Return an expression; a text operand names a column, any other operand is a constant."""
     made = (
         one if isinstance(one, Expression) else column(one) if isinstance(one, str) else constant(one) for one in inputs
     )
@@ -164,7 +164,7 @@ class _Drawer:
         return node
 
     def stateless(self, node: Node, share: float) -> Node:
-        """Put random stateless operators above a node, each further operator with a smaller probability."""
+        """Put random stateless operators above a node; each further operator has a smaller probability."""
         while self.chance(share):
             share *= 0.7
             match self.choice((*["filter"] * 5, *["project"] * 6, *["explode"] * 2, *["lookup"] * 2)):

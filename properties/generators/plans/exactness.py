@@ -1,7 +1,7 @@
 """The columns of a plan whose values don't depend on an arbitrary choice of Spark.
 
-Spark keeps any of several duplicates, and a limit keeps any rows. The columns in which these rows differ vary between
-runs, so the fuzzer can't compare them.
+Of several duplicates, Spark keeps any one, and a limit keeps any of its input rows. The columns in which these rows
+differ vary between runs, so the fuzzer can't compare them.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from ....reference.spark.plans import Aggregation, Deduplication, Explode, Limit
 
 
 def exact_columns(node: Node) -> frozenset[str] | None:
-    """Return the columns with the same values in each run; None if even the number of rows may vary."""
+    """Return the columns whose values are the same in each run; None if even the number of rows may vary."""
     below = [exact_columns(one) for one in node.inputs]
     known = [one for one in below if one is not None]
     if len(known) < len(below):
         return None
     exact = frozenset.union(*known) if known else frozenset(node.columns)
-    # A union's column has the same values in each run only if it has so in both inputs.
+    # A column of a union varies between runs if the column varies in one of the union's inputs.
     if len(below) == 2 and node.inputs[0].columns == node.inputs[1].columns:
         exact = known[0] & known[1]
     if not node.needs <= exact:

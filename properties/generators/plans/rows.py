@@ -1,7 +1,7 @@
 """Draw the rows of a plan's inputs: many histories in one query, with the same schedule of clock rows.
 
-The times of rows are at, or next to, the edges of the plan's windows, delays and bounds. A clock row has the history
--1, and is an ordinary row of its input, which a filter below the watermark may drop.
+The times of rows are at, or next to, the edges of the plan's windows, delays and bounds. A clock row is an ordinary
+input row with the history -1, so a filter below the watermark may drop it.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class _Drawer:
                     rows += [row] * (2 if generator.random() < 0.15 else 1)
 
     def time(self, time_us: int, latest_us: int, late_us: int) -> int:
-        """Return a time at or before the clock, which isn't late if `nothing_late`."""
+        """Return a time at or before the clock; if `nothing_late`, the time isn't late."""
         time_us = min(time_us, latest_us)
         if self.nothing_late and time_us <= late_us:
             return max(late_us + 1, latest_us - self.choice(self.distances_us))

@@ -1,4 +1,4 @@
-"""Plans as PySpark code: the fuzzer runs the same code that it reports."""
+"""Converts plans to PySpark code; the fuzzer runs the same code that its reports show."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def pyspark(node: Node, variables: Mapping[int, str] | None = None) -> str:
 
     Args:
         node: The plan.
-        variables: The variables that contain parts of the plan, by the `id` of the part's node.
+        variables: The names of variables that contain parts of the plan, by the `id` of the part's top node.
     """
     held = variables or {}
     below = [held.get(id(one)) or pyspark(one, held) for one in node.inputs]

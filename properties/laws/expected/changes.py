@@ -156,7 +156,7 @@ class ChangesOracle(Oracle):
         return next(source for source in sources if self.input in (None, source.name))
 
     def _deleted(self, source: Source, rows: Sequence[Row]) -> list[bool]:
-        """Return for each row whether it is a delete; DuckDB evaluates the user's condition."""
+        """Return, for each row of an input, whether the row is a delete; DuckDB evaluates the user's condition."""
         if self.deletes is None:
             return [False] * len(rows)
         import duckdb
@@ -329,14 +329,14 @@ def scd1(
             newest. Not NULL.
         deletes: The condition that is true for events that delete their row, such as "op = 'D'", evaluated by DuckDB.
             None: no event deletes a row.
-        columns: The non-key columns that the table keeps. By default, all columns that the job keeps.
+        columns: The non-key columns that the table keeps. By default, the table keeps all columns that the job keeps.
         ties: The columns that order events with equal sequence; the event with the largest value wins. By default,
             drawn events with equal sequence are copies of one event, and examples with different events of equal
             sequence are refused.
         input: The input's name, if the job has several inputs.
 
     Raises:
-        BadInput: `keys` or `sequence_by` names no column.
+        BadInput: The argument `keys` or `sequence_by` contains no column.
     """
     return Scd1Oracle(**_declared("scd1", keys, sequence_by, deletes, columns, ties, input))
 
@@ -367,7 +367,7 @@ def scd2(
         sequence_by: The column that orders the events of a key; its values bound the intervals. Not NULL.
         columns: The non-key columns that a version keeps.
         track: The columns whose change creates a new version; a change of other columns updates the version. By
-            default, all columns of a version.
+            default, the rule tracks all columns of a version.
         deletes: The condition that is true for events that delete their row, such as "op = 'D'".
         ties: The columns that order events with equal sequence; the event with the largest value wins.
         start: The column of the result with the start of a version.
@@ -378,7 +378,7 @@ def scd2(
         input: The input's name, if the job has several inputs.
 
     Raises:
-        BadInput: An argument names no column, or a tracked column isn't among the kept columns.
+        BadInput: An argument contains no column, or a tracked column isn't among the kept columns.
     """
     declared = _declared("scd2", keys, sequence_by, deletes, columns, ties, input)
     kept = declared["columns"]

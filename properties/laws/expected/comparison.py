@@ -45,7 +45,7 @@ def both_flat(
 
 
 def columns_of(batches: Iterable[Sequence[Row]]) -> list[str]:
-    """Return the columns of rows, each once, in order of appearance."""
+    """Return the names of the columns in rows, each once, in order of appearance."""
     return list(dict.fromkeys(column for rows in batches for row in rows for column in row))
 
 

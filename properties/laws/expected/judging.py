@@ -83,9 +83,9 @@ class Met:
     """The coverage goals met, and the facts about the job that a check's queries have shown so far.
 
     Attributes:
-        covered: The coverage goals of the variation that are met.
-        crashed: The points in batches at which queries crashed as planned.
-        stateful: Whether a query uses state.
+        covered: The coverage goals of the variation that queries have met.
+        crashed: The points of a batch (such as before its output) at which queries crashed as planned.
+        stateful: Whether one of the queries used state.
         columns: The columns of the result, with a window as columns start and end; a sink's columns are known only
             after a run.
         extra: The columns of the result that the oracle doesn't return.
@@ -93,13 +93,15 @@ class Met:
         comparing: The kind of comparison: of rows by batch, or of tables.
         wanted: The types of expected values, if the job has a sink.
         came: The types of the values read from a sink.
-        alike: A message about two rows of a batch that `unique` doesn't distinguish; None: there are no such rows.
+        alike: A message about two rows of a batch that `unique` doesn't distinguish; None: `unique` distinguishes all
+            rows.
         nondeterministic: The columns whose values vary between runs, according to plans and runs; they aren't compared.
         plan: The last query's plan.
         settings: The session settings that the job changes.
         triggers: The triggers that a sink sets and the check replaces.
         divergences: The names of the known divergences of Spark's optimizer in a sink's query plan.
-        fault: The outcome of the fault in the first query that simulated the fault; None: no query has run.
+        fault: The outcome of the fault in the first query that simulated the fault; None: no query has simulated the
+            fault.
     """
 
     covered: set[str] = field(default_factory=set)
@@ -375,8 +377,8 @@ class Judge:
             history: The history.
             variation: The run options of the job's query.
 
-        Returns: The columns that differ between otherwise equal runs; empty if the runs are equal; None: the runs
-            differ in other ways.
+        Returns: The columns that differ between the two runs; empty if the runs are equal; None: the runs also differ
+            in other ways, such as the number of rows.
         """
         run = getattr(self.oracle, "run", None) or variation.run
         runs = [self.witness.evaluate([history], run)[0][0] for _ in range(2)]

@@ -23,7 +23,7 @@ class Oracle(ABC):
         allows_fewer_columns: Whether a correct job's result may lack some of the columns that the oracle returns.
         follows_clock: Whether the expected output depends on the clock of the inputs' event times.
         derived_clock: The watermark column that the job must derive from the event time.
-        runs_job: Whether the oracle runs a job, so that it can't expect values that vary between runs.
+        runs_job: Whether the oracle runs a job, so that its output contains values that vary between runs.
     """
 
     takes_late: bool = False

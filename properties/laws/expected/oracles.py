@@ -268,7 +268,7 @@ class OracleOfJob(Oracle):
     """An oracle that runs a job itself.
 
     Attributes:
-        witness: The witness that runs the checked job; None: the witness isn't known yet.
+        witness: The witness that runs the checked job; None: the check hasn't set the witness yet.
     """
 
     witness: RowsWitness | None = field(default=None, kw_only=True)
@@ -337,8 +337,8 @@ class JobOracle(OracleOfJob):
         comparing: The kind of comparison: of the rows of each batch, or of the final table.
         called: The oracle's name in reports; by default the other job's name and line.
         takes_late: Whether histories may contain late rows.
-        plain: A cache of the job's output by the histories' text, for checks that share the output; None: the job runs
-            each time.
+        plain: A cache of the job's outputs, with the histories' text as keys, for checks that share outputs; None: the
+            job runs each time.
     """
 
     job: JobOrSink | None = None
@@ -378,7 +378,7 @@ class BothOracle(OracleOfJob):
         earlier: The earlier version.
         job: The new version.
         run: The run options of both versions, for any upgrade; None: the run options of the upgraded job.
-        plain: A cache of each version's output by the histories' text, used with `run`.
+        plain: A cache of each version's outputs, with the histories' text as keys, for runs with `run`.
     """
 
     function: Callable[..., Any]
@@ -397,10 +397,10 @@ class BothOracle(OracleOfJob):
         return f"the function {getattr(self.function, '__name__', type(self.function).__name__)}"
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
-        """Call the function for each history.
+        """Call the function for each history, and return its rows as the expected outcome.
 
         Raises:
-            BadInput: The function fails, or returns rows of a different number of batches.
+            BadInput: The function raises an error, or returns rows for a wrong number of batches.
         """
         cut, earlier, from_start = min(run.stop_after, default=-1) + 1, self.earlier, self.run or run
         of_earlier = replace(from_start, mode=earlier.mode, settings={**run.settings, **earlier.settings})
@@ -459,6 +459,6 @@ def other_job(job: JobOrSink | Script, *, late: bool = True) -> JobOracle:
 
     Args:
         job: The other job.
-        late: Whether histories may contain late rows. Set it to False if the two jobs may drop different late rows.
+        late: Whether histories may contain late rows. Set this to False if the two jobs may drop different late rows.
     """
     return JobOracle(job, takes_late=late)

@@ -182,7 +182,7 @@ def _record(input: str, source: Source, value: str | None, row: Row) -> Record:
 
 
 def _row(source: Source, change: Change) -> Row:
-    """Return a change as a row of a changelog."""
+    """Return a change that the reference emits as a row of the job's changelog."""
     key: Any = change.key if len(source.key) > 1 else (change.key,)
     row = dict(zip(source.key, key, strict=True))
     if change.window is not None:
@@ -202,8 +202,8 @@ def reference_of(
 
     The rule treats a row as a record: the Input's key, the event time (truncated to ms), and a value. The expected rows
     contain the key's columns, `window` (a struct of start and end, if the operator uses windows), `value` (null in a
-    tombstone) and `timestamp`, which a job's result may lack. In append mode, the changes of each batch are expected;
-    in update and complete mode, the table after each batch.
+    tombstone) and `timestamp`, which a job's result may lack. In append mode, the rule expects the changes of each
+    batch; in update and complete mode, it expects the table after each batch.
 
     Args:
         operator: The operator's name, such as "session_windows".
@@ -213,7 +213,7 @@ def reference_of(
         options: The operator's options, as in a history file, such as gap_ms=1_800_000; durations in ms.
 
     Raises:
-        BadInput: There is no such operator, or it refuses the options.
+        BadInput: No operator has this name, or the operator refuses the options.
     """
     operator_named(operator).declare(options)
     return ReferenceOracle(operator, options, value, order)

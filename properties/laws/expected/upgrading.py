@@ -23,7 +23,8 @@ class UpgradeJudge(Judge):
     Attributes:
         from_start: Whether the oracle returns the output of a run from the start, so that rows before the upgrade are
             compared too.
-        moved: The number of comparisons in which rows are in another batch than in a run from the start.
+        moved: The number of comparisons in which the upgraded job emits rows in another batch than a run from the
+            start.
     """
 
     from_start: bool = True

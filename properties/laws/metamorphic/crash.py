@@ -1,6 +1,7 @@
 """The law *replay*: a batch that Spark repeats after a crash between output and commit emits the same rows again.
 
-Reports on jobs call this law *a crash*; a job's query also dies before a batch's output, and a sink's query within it.
+For jobs, the law is called *a crash*: a job's query also dies before a batch's output, and a sink's query within the
+output.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Replay(RerunLaw):
     """The law *replay*: the repeated batch may emit the rows of different keys in another order, but the rows of each
     key in the same order.
 
-    The law also compares the output after the crash.
+    The law also compares the output of the batches after the crash.
     """
 
     name, of_jobs = "replay", "a crash"

@@ -15,7 +15,9 @@ from .variants import VariantLaw, with_batches
 
 
 class Repeats(VariantLaw):
-    """Compares a history in which each record arrives twice in a row with the result that the registration derives."""
+    """Compares the outcome of a history in which each record arrives twice with the outcome that the registration
+    derives.
+    """
 
     name = "repeats"
     says = "sending every record twice changes the result as declared"
@@ -41,7 +43,9 @@ class Repeats(VariantLaw):
     def differences(
         self, registration: Registration, case: Case, original: Outcome, variant: Outcome
     ) -> list[Difference]:
-        """Compare the declared outcome of the repeated records with the actual outcome."""
+        """Compare the outcome of the repeated records with the outcome that the registration derives from the
+        original.
+        """
         definition = registration.declare(case.history.options)
         assert registration.repeats is not None
         results = registration.repeats(definition, original, variant)

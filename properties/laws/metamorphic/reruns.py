@@ -21,7 +21,8 @@ class RerunLaw(Law, Invariant):
     """A law that compares the first run of some histories with a second run under other run options.
 
     Attributes:
-        usual: The second run's options for the first sample of an operator whose samples have their own queries.
+        usual: The options of the second runs, for the first sample of an operator whose samples run in their own
+            queries.
     """
 
     usual: ClassVar[Sequence[RunOptions]]
@@ -85,7 +86,9 @@ class RerunLaw(Law, Invariant):
         return [comparisons[index] for index in range(len(cases))]
 
     def recheck_in(self, cohort: Cohort, witness: QueryWitness, way: RunOptions | None) -> list[Comparison]:
-        """Judge the law again on each history of a cohort; with None, use the law's own options."""
+        """Judge the law again on each history of a cohort, with a second run under the given options; None: under the
+        law's own options.
+        """
         count = len(cohort.schedule)
         way = self.everywhere(count) if way is None else way.clipped(count)
         return self.compare(witness.answers(cohort.histories), witness.answers(cohort.histories, way), way)

@@ -29,7 +29,7 @@ class VariantLaw(Law):
     """A law that compares a witness's outcomes of a history and of a variant of this history.
 
     Args:
-        of_reference: Whether the witness is the reference; otherwise it is Spark.
+        of_reference: Whether the witness is the reference; if not, Spark is the witness.
 
     Attributes:
         shows_order: Whether reports show each change of an outcome, instead of the table that the changes build up.
@@ -88,7 +88,7 @@ class VariantLaw(Law):
         raise NotImplementedError
 
     def variants(self, sample: Sample, indexes: Iterable[int], seed: int) -> list[Variant]:
-        """Return one variant of each history of a sample, chosen by an index; the same seed draws the same variants."""
+        """Return a variant of each history of a sample at the given indexes; the same seed draws the same variants."""
         generator, made = random.Random(seed), []
         for index in indexes:
             history = sample.histories[index]
@@ -135,7 +135,7 @@ class VariantLaw(Law):
         return [self.compare(case, outcomes[2 * index], outcomes[2 * index + 1]) for index, case in enumerate(cases)]
 
     def cases_of(self, history: History) -> list[Case]:
-        """Return some variants of a history; the same history always has the same variants."""
+        """Return a few variants of a history for shrinking; the same history always has the same variants."""
         generator = random.Random(history.to_text())
         cases = []
         for _ in range(TRIES):

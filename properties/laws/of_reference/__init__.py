@@ -1,1 +1,1 @@
-"""The laws that judge the reference, because it serves as an oracle."""
+"""The laws that judge the reference, which other checks use as an oracle."""

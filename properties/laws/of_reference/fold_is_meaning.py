@@ -22,7 +22,7 @@ class FoldIsMeaning(ReferenceLaw):
     witness = "the meaning"
 
     def outcomes(self, histories: Sequence[History], played: Sequence[Played]) -> list[Outcome]:
-        """Return the meaning of each history after its last batch."""
+        """Return the meaning (the correct table) of each history after its last batch."""
         return list(map(meaning_of, histories, played))
 
     def differences(self, history: History, played: Played, outcome: Outcome) -> Sequence[Difference]:

@@ -91,6 +91,6 @@ def _kind_goals(sample: Sample) -> list[str]:
 
 
 def meaning_of(history: History, played: Played) -> Outcome:
-    """Return the meaning of all records that a run of the reference accepted."""
+    """Return the meaning (the correct table) of all records that a run of the reference accepted."""
     meaning = registration_of(history.operator).operator.meaning(played.definition, played.accepted, played.clock)
     return Outcome(history.name, Grain.END, final=meaning, is_stream=played.definition.is_stream)

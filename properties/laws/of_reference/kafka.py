@@ -36,8 +36,8 @@ class KafkaLaw(ReferenceLaw):
         return 2 * len(self._answered(sample.histories)) >= len(asked) > 0
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the coverage goals under stream time; Kafka reports no dropped record, and refuses some histories with
-        nulls.
+        """Return the coverage goals under stream time; Kafka Streams reports no dropped record, and refuses some
+        histories with nulls.
         """
         goals = coverage_goals(sample.registration, sample.definition, stream_time=True)
         differing = [neighbour.goal for neighbour in neighbours(sample.registration.name, sample.options)]

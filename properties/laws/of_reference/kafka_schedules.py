@@ -42,7 +42,7 @@ class SchedulesOnKafka(StagedLaw):
         return sample.kind is Kind.REFERENCE and KafkaLaw().is_asked_of(sample)
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the goals that messages overtake each other, and that messages arrive too late."""
+        """Return the goals: messages overtake each other, and messages arrive too late."""
         return sample.goals(GOALS)
 
     def judge(self, run: ReferenceRun, result: LawResult) -> Iterator[BrokenCase]:  # type: ignore[override]

@@ -12,7 +12,7 @@ from .judging import ReferenceLaw
 
 
 class ProtocolLaw(ReferenceLaw):
-    """Compares the operator's model with messages with the model without messages."""
+    """Compares the operator's message protocol with the operator's reference, which sends no messages."""
 
     name = "protocol"
     between = ("reference", "protocol")

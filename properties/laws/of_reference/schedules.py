@@ -40,11 +40,11 @@ class SchedulesOfReference(ScheduledLaw, ReferenceLaw):
         return [(history, play(history)) for history in asked]
 
     def outcomes(self, histories: Sequence[History], played: Sequence[Played]) -> list[Outcome]:
-        """Return the meaning of each history."""
+        """Return the meaning (the correct table) of each history."""
         return list(map(meaning_of, histories, played))
 
     def differences(self, history: History, played: Played, outcome: Outcome) -> Sequence[Difference]:
-        """Return the differences between the values of the folded changelog and of the meaning."""
+        """Return the differences between the values in the folded changelog and in the meaning (the correct table)."""
         return result_differences(history.name, None, untimed(outcome.result), untimed(played.result))
 
 

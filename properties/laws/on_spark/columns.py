@@ -127,9 +127,9 @@ class InColumns(Law):
 def layouts_of(registration: Registration) -> list[InLayout]:
     """Return an operator's layouts of columns, each with options of the operator.
 
-    The options come from profiles, unless the operator's binding to Spark lists options. The layout of a batch
-    DataFrame has a profile that emits on close, because a batch closes all windows. Layouts have different profiles as
-    long as there are enough profiles.
+    The options come from profiles, unless the operator's binding to Spark lists options. The layout with a batch
+    DataFrame has a profile that emits on close, because a batch query closes all windows. The layouts have different
+    profiles, if the operator has enough profiles.
     """
     if registration.spark is None or registration.spark.typed is None:
         return []
@@ -406,7 +406,7 @@ def _met(asked: InLayout, history: History, ours: TypedAnswer, answer: TypedAnsw
 
 
 def _followed_by_the_clock(history: History) -> History:
-    """Return a history in which records without a key move the clock too."""
+    """Return a history whose clock also follows the records without a key."""
     lines: list[Line] = []
     for line in history.lines:
         lines.append(line)

@@ -47,5 +47,5 @@ def _compared(
 
 
 def unordered(history: History) -> bool:
-    """Return whether the definition of a history leaves the order of members in lists open."""
+    """Return whether the order of members in lists is irrelevant by the definition of a history."""
     return bool(registration_of(history.operator).declare(history.options).unordered)

@@ -34,9 +34,7 @@ class Labels(Law):
         return sample.kind is Kind.RANDOM and sample.is_pooled
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the goals that records cause changes and, if the operator closes windows, that the clock causes
-        changes.
-        """
+        """Return the goals: records cause changes and, if the operator closes windows, the clock causes changes."""
         closes = sample.options.get("emit") == "close"
         return [CAUSED, *[CLOSED] * closes]
 

@@ -37,7 +37,7 @@ class RetentionLaw(Law):
     reason = "its registration has no retention besides the definition's retention"
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the goals that records are within and beyond the retention."""
+        """Return the goals: some records are within the retention, and some beyond it."""
         return sample.goals(SIDES)
 
     def judge(self, run: Run, result: LawResult) -> Iterator[BrokenCase]:

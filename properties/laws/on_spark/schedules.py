@@ -23,7 +23,7 @@ class Schedules(StagedLaw):
     says = "in three queries, under any schedule, each step emits and leaves waiting what the protocol does"
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the goals that messages overtake each other, and that messages arrive too late."""
+        """Return the goals: messages overtake each other, and messages arrive too late."""
         return GOALS
 
     def judge(self, run: StagedRun, result: LawResult) -> Iterator[BrokenCase]:  # type: ignore[override]
@@ -40,7 +40,7 @@ class Schedules(StagedLaw):
         return play_staged(histories, logics, strict=logics is None)
 
     def compared(self, history: History, staged: Staged, result: LawResult) -> Comparison:
-        """Compare the output and the waiting messages of three queries with those of the protocol."""
+        """Compare the output and the waiting messages of the three Spark queries with the protocol's model."""
         expected = staged_by_protocol(history)
         sides = ("the protocol", expected.outcome), ("Spark in three queries", staged.outcome)
         return Comparison(*sides, staged_differences(history, staged, expected))

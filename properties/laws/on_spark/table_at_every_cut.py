@@ -1,4 +1,6 @@
-"""The law *table at every cut*: after every batch, Spark's folded changelog equals the meaning."""
+"""The law *table at every cut*: after every batch, Spark's folded changelog is equal to the meaning (the correct
+table).
+"""
 
 from __future__ import annotations
 

@@ -99,7 +99,8 @@ class Judging:
     def emitted(self, expected: Expected) -> tuple[Expected, list[Row]]:
         """Return the expected and the written rows in the columns that both have.
 
-        The method records columns that the oracle doesn't return. Rows of keys with possibly late rows are left out.
+        The method also records the columns that the oracle doesn't return. The result leaves out the rows of keys that
+        may have late rows.
 
         Raises:
             BadInput: The written rows lack a column that the oracle expects.

@@ -34,7 +34,7 @@ class Narrowing:
     """The search for the smallest part of a run that shows a wrong row.
 
     Args:
-        judging: The comparison of the run with the oracle.
+        judging: The object that compares the run with the oracle.
     """
 
     def __init__(self, judging: Judging) -> None:

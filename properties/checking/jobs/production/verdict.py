@@ -22,7 +22,7 @@ def report_of(judging: Judging, written: Sequence[Row]) -> JobReport:
     """Return the report of a run in production without a wrong row.
 
     Args:
-        judging: The comparison of the run with the oracle.
+        judging: The object that compared the run with the oracle.
         written: The written rows that were judged.
 
     Raises:
@@ -68,7 +68,7 @@ def violated(judging: Judging, found: Sequence[Difference], written: Sequence[Ro
     """Return the failure on the first wrong batch and key, with the smallest part of the run that shows a wrong row.
 
     Args:
-        judging: The comparison of the run with the oracle.
+        judging: The object that compared the run with the oracle.
         found: The rows that are certainly missing or surplus.
         written: The rows that the run wrote.
     """
@@ -116,7 +116,7 @@ def _alike(
 ) -> tuple[list[Row], int]:
     """Return the written and the expected rows that are equal to a wrong row, and the number of wrong rows among them.
 
-    If rows are compared by batch, only rows of the same batch count.
+    If the check compares rows by batch, only rows of the same batch count.
     """
 
     def is_alike(one: Row, of: int | None) -> bool:
@@ -128,7 +128,9 @@ def _alike(
 
 
 def _pair(wrong: Sequence[Difference]) -> tuple[list[Row], list[Row]]:
-    """Return a missing expected row, and the written row with the same times; either may be None."""
+    """Return a missing row and, if one has the same times, a surplus row; if no row is missing, return a
+    surplus row.
+    """
     missing, surplus = [row for one in wrong for row in one.expected], [row for one in wrong for row in one.actual]
     if not (missing and surplus):
         return missing[:1], surplus[:1]

@@ -15,7 +15,7 @@ _MAX_ID = 2**31
 
 
 class Avro:
-    """Writes a row as an Avro record; created by `avro`."""
+    """Writes a row as an Avro record; users call `avro` to create the writer."""
 
     def __init__(self, schema: Any, schema_id: int | None) -> None:
         import fastavro

@@ -1,6 +1,6 @@
 """Values around the constants in a job's comparisons, so that histories make each comparison true and false.
 
-Some histories contain these values in place of randomly drawn values, and times at which the result of a comparison
+In some histories, these values replace drawn values, and event times are near times at which a comparison's result
 changes. The remaining histories are the same as in a check without constants.
 """
 
@@ -73,7 +73,7 @@ class Compares:
 
     Attributes:
         input: The input's name.
-        term: The comparison, on the input's columns.
+        term: The comparison as a term on the input's columns.
     """
 
     input: str
@@ -207,7 +207,9 @@ def _is_of_kind(value: Any, source: Source, name: str) -> bool:
 
 
 def _values_of(term: Term, source: Source, start: datetime, exact: bool) -> dict[str, ColumnValues]:
-    """Return values equal to, just below and just above the constant of a comparison, by column."""
+    """Return, for each column of a comparison, values for which the compared expression is equal to, just below and
+    just above the constant.
+    """
     found: dict[str, list[Sequence[Any]]] = defaultdict(list)
 
     targets = constants_of(term)

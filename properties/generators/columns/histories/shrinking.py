@@ -122,7 +122,7 @@ class _Steps:
         return replace(self.original.with_batches(batches), unreadable=unreadable)
 
     def size(self, rows: _Rows) -> Size:
-        """Return the size of a list of rows; different lists have different sizes."""
+        """Return the size of a list of rows as a tuple; different lists have different sizes."""
         times = [self.times.of(placed) for placed in rows]
         keys, values = set(), 0
         for _, name, row, _ in rows:
@@ -207,7 +207,8 @@ class _Times:
     def sooner(self, rows: _Rows) -> Iterator[_Rows]:
         """Yield the rows in earlier batches: one row, one batch, all rows from a batch on, or all batches without gaps.
 
-        The rows' times stay, move with the clock or the watermark, or all decrease by the same amount.
+        The times of the moved rows stay the same, change like the clock or the watermark, or all decrease by the same
+        amount.
         """
         used = sorted({placed.batch for placed in rows})
         yield from self._moved(rows, {number: used.index(number) for number in used})
@@ -304,7 +305,7 @@ class _Keys:
                         yield from (_replaced(rows, index, one) for index, one in enumerate(rekeyed))
 
     def _key_choices(self, family: str) -> list[Any] | None:
-        """Return the keys to choose from, the simplest first; None if the user's own keys must stay."""
+        """Return the keys that may replace a key, the simplest first; None if the user's own keys must stay."""
         alike = [(self.inputs[name], column) for (name, column), of in self.families.items() if of == family]
         for given, _ in alike:
             if given.keys:
@@ -417,7 +418,7 @@ def _whole(us: int, unit: int, up: int) -> int:
 
 
 def _roughness(us: int) -> int:
-    """Return how many of `UNITS_US` don't divide a time; a simpler time has fewer."""
+    """Return how many of the units `UNITS_US` don't divide a time; fewer mean a simpler time."""
     return sum(us % unit != 0 for unit in UNITS_US)
 
 

@@ -20,7 +20,7 @@ from .drawing import are_copies
 
 
 class Push(NamedTuple):
-    """A position in a history at which additional rows move the watermark.
+    """Additional rows, which move the watermark at a position of a history.
 
     Attributes:
         batch: The index of a nonempty batch, or -1 for the position before all batches.
@@ -121,7 +121,9 @@ def _pushed(
 
 
 def _pushing_rows(history: JobHistory, inputs: Sequence[ResolvedInput]) -> dict[str, dict[str, Any]]:
-    """Return, for each input, the simplest row, with a key that the history doesn't contain if possible."""
+    """Return, for each input, a row that moves the watermark: the simplest row, if possible with a key that the history
+    lacks.
+    """
     around = from_microseconds(history.clock[0] if history.clock else 0)
     keys_of = {given.name: given.source.key_of for given in inputs}
     taken = {repr(value) for name, row in history.arrivals for value in keys_of[name](row)}

@@ -66,7 +66,7 @@ def parse(text: str, sources: Sequence[Source], file: str = "history") -> JobHis
         file: The name of the text in messages, such as a file's path.
 
     Raises:
-        BadInput: A line isn't a line of a history, or doesn't match the inputs; the message names the line.
+        BadInput: A line is malformed, or doesn't match the inputs; the message names the line.
     """
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if not lines:
@@ -270,7 +270,7 @@ def _encoded_atom(value: Any) -> Any:
 
 
 def _decoded(value: Any, kind: pa.DataType) -> Any:
-    """Convert a JSON value to a value of a type; raise for a wrong form. The caller checks the type too."""
+    """Convert a JSON value to a value of a type; raise for a wrong form. The caller also checks the value's type."""
     if value is None:
         return None
     if pa.types.is_list(kind):

@@ -74,7 +74,7 @@ class Rule(Oracle):
         allows_fewer_columns: Whether a job's result may lack some of the rule's columns, because these columns come
             from the inputs.
         result: The rule's column for each column that the job's result must have; other columns aren't compared.
-            Empty: all columns of the rule, under their own names.
+            Empty: the result has all columns of the rule, under the rule's names.
     """
 
     name: str
