@@ -57,8 +57,8 @@ def plan_on_spark(registration: Registration, histories: int, seed: int, all_law
         registration: The operator.
         histories: The number of random histories over all profiles; samples for special laws have fewer histories.
         seed: The seed of the draws.
-        all_laws: Whether Spark's own operator runs with every profile; otherwise it runs with one profile, which the
-            seed chooses.
+        all_laws: Whether Spark's own operator runs with every profile, and not only with one profile that the seed
+            chooses.
     """
     profiles = registration.profiles
     small = max(1, round(histories / 20))

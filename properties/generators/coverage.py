@@ -47,7 +47,7 @@ class Neighbour(NamedTuple):
         goal: The name of the goal for histories of one declaration.
         pooled: The name of the goal for histories of many declarations of an operator.
         options: The options of the neighbour.
-        behaviour: The neighbour's behaviour; None for the operator's own behaviour.
+        behaviour: The neighbour's behaviour; None for the reference's own state machine.
     """
 
     goal: str

@@ -17,7 +17,7 @@ def played_with_causes(history: History) -> tuple[Played, list[int | None]]:
     number = -1
 
     class Noting:
-        """A wrapper of the reference's behaviour, which records the cause of each output."""
+        """A wrapper of the reference's state machine, which records the cause of each output."""
 
         def __init__(self, definition: Any, clock: Clock) -> None:
             self.own = operator_named(history.operator).behaviour(definition, clock)

@@ -90,7 +90,9 @@ def _build(
 
 
 def content_of(changes: Scd1, record: Record, tracked: Callable[[Event], Any] = lambda event: None) -> StageValue:
-    """Return a record as the logic receives it: sequence, order, row, and tracked columns."""
+    """Return a record in the form that the operator's logic on Spark receives: sequence, order, row, and tracked
+    columns.
+    """
     event = event_of(changes, record)
     if event is None:
         return StageValue((None, None, None, None))

@@ -129,7 +129,7 @@ def _numbers(windows: SessionWindows) -> Iterator[Number]:
 
 
 class _Watched(reference.Behaviour):
-    """The reference's behaviour, which also records the coverage goals that it meets."""
+    """The reference's state machine, extended to record the coverage goals that a history meets."""
 
     def __init__(self, windows: SessionWindows, clock: Clock) -> None:
         super().__init__(windows, clock)

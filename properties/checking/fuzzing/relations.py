@@ -86,7 +86,7 @@ def _drawn(generator: random.Random, case: PlanCase) -> Iterator[Relation]:
 
 
 def with_plan(case: PlanCase, plan: Node | None) -> PlanCase | None:
-    """Return the case with another plan; None: there is no other plan, or the other plan is the same plan."""
+    """Return the case with another plan; None: there is no other plan, or it is the case's own plan."""
     if plan is None or plan is case.query.plan:
         return None
     return replace(case, query=replace(case.query, plan=plan))

@@ -139,7 +139,7 @@ class Cell:
 
     @property
     def report(self) -> str:
-        """The public report of the same defect; empty without a bad verdict or a known report."""
+        """The address of a public report of the same defect; empty without a bad verdict or a known report."""
         return REPORTS.get((self.sink.name, self.fault.name), "") if {*self.verdicts} & {*BAD} else ""
 
     @property

@@ -114,7 +114,7 @@ def with_own_keys(
     Args:
         histories: The histories.
         sources: The job's inputs.
-        identities: The column of the identity that gets the prefix too, by input.
+        identities: The identity column that, like the key, gets the history's number as a prefix, by input.
     """
     space, found = key_space(sources), []
 

@@ -1,5 +1,5 @@
-"""The law *fold is meaning*: folding the behaviour's changelog yields the meaning. Each operator must satisfy this law
-first.
+"""The law *fold is meaning*: the changelog that an operator's state machine emits builds up the operator's correct
+table, its meaning. Each operator must satisfy this law first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from .judging import ReferenceLaw, meaning_of
 
 
 class FoldIsMeaning(ReferenceLaw):
-    """Compares, after every batch, the behaviour's folded changelog with the meaning of the records accepted so far."""
+    """Compares, after every batch, the folded changelog with the meaning (the correct table) of the records accepted so
+    far.
+    """
 
     name = "fold is meaning"
     between = ("reference",)
@@ -30,5 +32,5 @@ class FoldIsMeaning(ReferenceLaw):
         difference.
         """
         found = folded_differences(history, played, by_batch(played.entries, len(played.steps)))
-        # Swap the sides: `folded_differences` reports the meaning as expected, but this law the reference's changelog.
+        # Swap the sides: `folded_differences` expects the meaning, but reports of this law expect the changelog.
         return [one._replace(expected=one.actual, actual=one.expected) for one in found]

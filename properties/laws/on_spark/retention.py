@@ -64,7 +64,7 @@ def with_retention(operator: str, options: Options, retention_ms: int, witness: 
         operator: The operator's name.
         options: The operator's options, as in a history file.
         retention_ms: The retention (ms).
-        witness: The witness that provides the logic.
+        witness: The witness whose implementation (of the operator, or of a mutant) runs.
     """
     registration = registration_of(operator)
     assert registration.retention is not None

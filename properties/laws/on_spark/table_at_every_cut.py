@@ -27,5 +27,7 @@ class TableAtEveryCut(OutcomeLaw):
     def differences(
         self, history: History, played: Played, outcome: Outcome, left: Sequence[StoredState]
     ) -> Sequence[Difference]:
-        """Return the rows that differ between the table and the meaning, for the first batch with differences."""
+        """Return the rows that differ between the folded table and the correct table, for the first batch with
+        differences.
+        """
         return folded_differences(history, played, by_batch(outcome.entries, len(played.steps)))

@@ -32,7 +32,7 @@ def logics_in(names: Mapping[str, Any], *right: type) -> list[type]:
 
 
 def mixed(logic: type, mixin: type, sentence: str | None = None, **members: Any) -> type:
-    """Return a logic with a bug from a mixin.
+    """Return a subclass of an operator's logic with a bug from a mixin.
 
     Args:
         logic: The correct logic.
@@ -44,7 +44,7 @@ def mixed(logic: type, mixin: type, sentence: str | None = None, **members: Any)
 
 
 def redeclaring(logic: Any, sentence: str, options: Callable[[Any], Mapping[str, Any]]) -> type:
-    """Return a logic with a wrong definition.
+    """Return a subclass of an operator's logic that runs with a wrong definition.
 
     Args:
         logic: The correct logic.
@@ -67,7 +67,7 @@ def redeclared(definition: Declared, **options: Any) -> Declared:
 
 
 def returning(logic: type, sentence: str, **bugs: Callable[[Any], Any]) -> type:
-    """Return a logic in which some methods return another result.
+    """Return a subclass of an operator's logic in which some methods return a wrong result.
 
     Args:
         logic: The correct logic.

@@ -30,7 +30,7 @@ _Placed: TypeAlias = tuple[int | None, Row]
 
 
 def place_of(row: Row) -> Any:
-    """Return the times of a row, which distinguish the row from other rows with the same key."""
+    """Return the timestamps in a row, by which the row differs from other rows with the same key."""
     return comparable({name: value for name, value in row.items() if isinstance(value, datetime)})
 
 

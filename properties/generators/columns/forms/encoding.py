@@ -89,15 +89,19 @@ class Encoding:
 
     @property
     def shown_form(self) -> TimeForm | None:
-        """The format of an event time that the job emits unchanged; None if it is a timestamp."""
+        """The format in which the job's output contains an event time that the job passes on unchanged; None if it is a
+        timestamp.
+        """
         in_payload = self.format is not None and self.value in ("json", JSON_ARRAY, "csv") and not self.is_records_time
         return TimeForm(pa.string(), None, 1) if self.form is None and in_payload else self.form
 
     def plain(self, row: Row) -> Row:
-        """Return a row with the event time in the source's format, and within the struct if declared so."""
+        """Return a row with the event time in the source's format and, if the `Input` names a struct's member, within
+        the struct.
+        """
         given = row if self.form is None else {**row, self.time: self.form.of(row[self.time])}
         return given if self.place is None else self.place.nested(given)
 
     def payload(self, row: Row, where: str, fault: str = "") -> bytes | None:
-        """Return the payload of a row, with a fault if given; see `payloads.payload`."""
+        """Return the payload of a row, optionally with a fault that makes it unreadable; see `payloads.payload`."""
         return payload(self.value, self.plain(row), self.columns, where, fault, self.time)

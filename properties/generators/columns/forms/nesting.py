@@ -85,7 +85,7 @@ def place_of(time: str, columns: pa.Schema) -> tuple[TimePlace, pa.Schema]:
 
 
 def _less(field: pa.Field, path: tuple[str, ...]) -> pa.Field | None:
-    """Return a column without a member; None if the column has no other member."""
+    """Return a struct column without one of its members; None if the column has no other member."""
     if not path:
         return None
     members = [_less(one, path[1:]) if one.name == path[0] else one for one in field.type]

@@ -40,7 +40,7 @@ _NEVER = "never"
 def faults_of(value: PayloadForm, has_time: bool) -> Sequence[str]:
     """Return the faults that always make a payload of a format unreadable.
 
-    Spark may parse a truncated line of CSV, a CSV line without a field, or a payload of a user's function as another
+    Spark may parse a truncated CSV line, a CSV line without a field, or a truncated payload of a user's function as a
     row.
 
     Args:
@@ -186,7 +186,7 @@ def _text_of_row(row: Row, columns: Sequence[pa.Field]) -> str | None:
 
 
 def refused_columns(value: PayloadForm, columns: Mapping[str, pa.DataType]) -> str | None:
-    """Return the reason why payloads in a format can't contain columns of certain types; None if it can."""
+    """Return the reason why payloads in a format can't contain columns of certain types; None if the payloads can."""
     if value == "csv":
         for name, kind in columns.items():
             if pa.types.is_nested(kind) or pa.types.is_binary(kind):

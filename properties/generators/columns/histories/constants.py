@@ -435,7 +435,7 @@ def unreached(
         found: The comparisons.
         inputs: The job's inputs.
         histories: The executed histories.
-        keys: Whether the job received the histories' own keys; otherwise, keys with the number of the history.
+        keys: Whether the job received the histories' own keys, and not keys that contain the history's number.
     """
     left = []
     for given in inputs:

@@ -118,7 +118,8 @@ def are_copies(rows: Iterable[tuple[str, Row]], inputs: Mapping[str, ResolvedInp
 
 
 def _with_copies(history: JobHistory, drawer: _Drawer) -> JobHistory:
-    """Return a history in which rows of the same event are copies; a late copy is left out if rows must not be late.
+    """Return a history in which rows with equal identity are copies; if rows must not be late, late copies are left
+    out.
 
     Args:
         history: The history.
@@ -407,7 +408,8 @@ def _few(generator: random.Random, found: Sequence[ColumnValues]) -> ColumnValue
 class _Keys:
     """Draws the keys of a history, for all inputs together.
 
-    Key columns with the same name (otherwise the same position) get the same values, so that rows of two inputs match.
+    Key columns of different inputs with the same name, or else the same position, get the same values, so that rows
+    match in joins.
     """
 
     def __init__(self, inputs: Sequence[ResolvedInput], start: datetime) -> None:
@@ -431,7 +433,7 @@ class _Keys:
             self.columns.append(named)
 
     def draw(self, generator: random.Random) -> list[list[tuple[Any, ...]]]:
-        """Draw one to three keys, each as a tuple for every input."""
+        """Draw one to three keys of a history; each key has a tuple of values for every input."""
         count = generator.choice((1, 1, 1, 2, 2, 3))
         chosen = {family: drawn_kind(generator, found) for family, found in self.kinds.items()}
         return [self._one(generator, chosen) for _ in range(count)]

@@ -163,7 +163,7 @@ def _require(
 
 
 def _aggregated(stream: Stream, by: Windows | SessionAggregation) -> Stream:
-    """Return the output of an aggregation, with the window's event time besides the output columns."""
+    """Return the output stream of an aggregation: the output columns, and the window's event time."""
     plan = Aggregation((stream.plan,), by, WINDOW_TIME, bounds=True)
     own = {
         name: pa.int64() if aggregate.function == "count" else stream.schema.field(aggregate.column).type

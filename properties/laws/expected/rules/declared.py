@@ -18,7 +18,7 @@ ResultColumns: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
 
 
 def check_semantics(rule: str, semantics: str) -> None:
-    """Refuse semantics other than Spark's; the message says how to check other semantics."""
+    """Refuse an argument `semantics` other than Spark's; the message says how to check other semantics."""
     if semantics != "spark":
         raise BadInput(
             f'{rule}: semantics is {semantics!r}, but a job is checked by Spark\'s own rules, "spark": leave '
@@ -28,7 +28,7 @@ def check_semantics(rule: str, semantics: str) -> None:
 
 
 def version_of(rule: str, spark: str | None) -> tuple[int, ...]:
-    """Return the Spark version of a rule; by default the version of the installed PySpark."""
+    """Return the version of Spark that a rule follows; by default the version of the installed PySpark."""
     if spark is None:
         return spark_version()
     if minor(spark) not in PYSPARKS:
@@ -136,7 +136,7 @@ def refuse_several_times(rule: str, stream: Stream) -> None:
 
 
 def look_for(rule: str, stream: Stream, columns: Sequence[str]) -> None:
-    """Refuse names of columns that a stream lacks."""
+    """Refuse columns that a stream lacks."""
     missing = [column for column in columns if column not in stream.schema.names]
     if missing:
         counts = '; "count" alone, {"n": "count"}, counts rows' if missing[0] == "*" else ""

@@ -37,14 +37,14 @@ def drop_duplicates(
     """Expect the rows of `dropDuplicates(columns)`, or of `dropDuplicatesWithinWatermark(columns)`.
 
     The output contains the columns of the input. Of several duplicates in a batch, Spark may emit any row; this rule
-    expects the first row. If duplicates differ in other columns, let the job select only columns in which they are
-    equal. Columns that the job's result lacks aren't compared, unless `result` names them.
+    expects the first row. If duplicates differ in other columns, the job must select only the columns in which
+    duplicates are equal. Columns that the job's result lacks aren't compared, unless `result` names them.
 
     Args:
         columns: The columns in which duplicates are equal; by default all columns.
-        delay: The watermark's delay; with a watermark, late rows are dropped. The state of earlier rows is removed only
-            if the event time is among the columns, or with `within_watermark`.
-        within_watermark: Whether a duplicate is emitted again after the watermark has passed the first row by the
+        delay: The watermark's delay; with a watermark, late rows are dropped. Spark removes the state of earlier rows
+            only if the event time is among `columns`, or with `within_watermark`.
+        within_watermark: Whether Spark emits a duplicate again after the watermark has passed the first row by the
             delay.
         result: The columns that the job's result must have, or the rule's column for each, such as `{"customer":
             "user"}`; other columns aren't compared. By default, the columns in the result are compared, and the report

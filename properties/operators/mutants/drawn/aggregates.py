@@ -25,7 +25,9 @@ class AggregateBug(NamedTuple):
     after: Callable[[Aggregate], Aggregate]
 
     def in_logic(self, logic: type) -> type:
-        """Return a logic whose aggregate function has the bug, if the bug affects this function."""
+        """Return a subclass of an operator's logic whose aggregate function has the bug, if the bug affects this
+        function.
+        """
 
         def options(definition: Any) -> dict[str, Aggregate]:
             right = definition.aggregate

@@ -54,7 +54,7 @@ def is_whole_number(value: Any) -> bool:
 
 
 def after_bug(value: Any, bug: Bug) -> Any:
-    """Return a value with a bug, also in the values of lists and objects; JSON text stays JSON text."""
+    """Apply a bug to a value, and to the values in lists and objects; JSON text stays JSON text."""
     before = plain(value)
     after = _within(before, bug)
     if before is value or after is None:
@@ -165,7 +165,8 @@ def is_empty_key(key: Key) -> bool:
 
 
 def altering(logic: type, sentence: str, bug: Bug) -> type:
-    """Return a logic that processes every row with a value that a bug has changed.
+    """Return a subclass of an operator's logic in which a bug changes the value of every row before the row is
+    processed.
 
     Args:
         logic: The correct logic.
@@ -183,8 +184,8 @@ class _Altering(Logic[Any]):
 
 
 def mistaking_keys(logic: type, sentence: str, bug: Bug) -> type:
-    """Return a logic with a bug that makes different keys equal: these keys share the state of the batch's first such
-    key.
+    """Return a subclass of an operator's logic with a bug that makes keys equal: such keys share the state of the
+    batch's first such key.
 
     Args:
         logic: The correct logic.
