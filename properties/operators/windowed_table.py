@@ -413,7 +413,7 @@ REGISTRATION = Registration(
     coverage=Coverage(_met, _goals),
     free_order=lambda table: FreeOrder.ANY,
     by_clock=lambda table: True,
-    # Look-ups are left out, because a look-up finds the windows that exist at its arrival.
+    # Profiles with look-ups are left out, because a look-up's result depends on the order of arrival.
     without_late_data={"close": {"grace_ms": 1000, "aggregate": "list"}, "outer, shifted": {"grace_ms": 1000}},
     repeats=_repeats,
     keeps_lists_in_order=lambda table: table.aggregate.ordered,

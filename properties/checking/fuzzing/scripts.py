@@ -200,7 +200,7 @@ def _texts(bag: RowBag) -> list[str]:
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, int) or value < 10**14:  # all numbers in a plan that aren't times are smaller
+    if not isinstance(value, int) or value < 10**14:  # an integer below 10**14 isn't a time
         return "null" if value is None else str(value)
     text = from_microseconds(value).strftime("%Y-%m-%d %H:%M:%S.%f")
     return text.rstrip("0").rstrip(".") if "." in text else text
@@ -213,7 +213,7 @@ def wrapped(line: str) -> Iterator[str]:
     instead.
     """
     breaks = [*_breaks(line)]
-    opened, start = "", 0  # the start of a string that a break divides, and the break's position
+    opened, start = "", 0  # the start of the string that the last break divided, and the break's position
     while len(opened) + len(line) - start > WIDTH:
         room = start + WIDTH - len(opened)
         fitting = [(at, quote) for at, quote in breaks if start < at < room - bool(quote)]

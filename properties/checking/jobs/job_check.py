@@ -104,7 +104,7 @@ class JobCheck:
         self.keeps_keys_apart = False
         declared = options.runner.declare(variation.run)
         self.options = options = with_boundary_values(with_identities(options, oracle), declared.plan, oracle)
-        late = oracle.takes_late and variation.comparing != "end"  # other batches make other rows late
+        late = oracle.takes_late and variation.comparing != "end"  # no late rows if the batches vary
         self.why_alone = _why_alone(options, declared)
         keyed = {} if self.why_alone else keyed_tables(options.runner.sources, declared.tables)
         alone, renamed = bool(self.why_alone), declared.plan.renamed
@@ -492,7 +492,7 @@ class JobCheck:
             found, smallest = compared.difference, shrunk.difference
             if found is None or smallest is None or is_alike(found, smallest):
                 return None
-            compared = self.judge.compare_alone(history, variation)  # the first comparison may be of a shared query
+            compared = self.judge.compare_alone(history, variation)  # now alone, not in the shared query
         return self.counterexample(history, variation, compared)
 
     def leaves_out_columns(self, history: JobHistory, variation: Variation) -> bool:

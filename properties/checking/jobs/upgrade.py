@@ -205,7 +205,7 @@ class UpgradeCheck(JobCheck):
         self, options: CheckOptions, oracle: Oracle, variation: Variation, old_sources: Sequence[Sequence[str]]
     ) -> None:
         super().__init__(options, oracle, variation)
-        # The check's clock adds a source at each watermark, and a checkpoint identifies sources by their numbers.
+        # Draw no clock if sources differ: the clock adds sources, and a checkpoint identifies sources by number.
         sources = self.judge.declared.plan.sources
         self.without_clock = self.judge.is_sink or [*sources] != [*old_sources]
         if self.without_clock:

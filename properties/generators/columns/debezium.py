@@ -149,8 +149,8 @@ class ChangeLog:
     def events(self, row: Row) -> list[bytes | None]:
         """Return the payloads of a change: an envelope, and after a delete also None, the tombstone.
 
-        A row that arrives again has the same payloads as before, as after a redelivery. A delete of a missing row has
-        the row itself as `before`, as if compaction had removed the insert.
+        A row that arrives again has the same payloads as before, as after a redelivery. If a delete's row doesn't
+        exist, `before` is the deleted row itself, as if log compaction had removed the insert.
 
         Args:
             row: The row, with `ts_ms` as a number.

@@ -81,7 +81,7 @@ def is_(function: str, *inputs: Any) -> Expression:
 
 
 def keep(node: Node, **made: Expression) -> Project:
-    """Return a projection of a node to the columns `COLUMNS`, some of which are computed as in `made`."""
+    """Return a projection of a node to the columns `COLUMNS`; `made` contains the expressions of some columns."""
     names = [*COLUMNS, *(name for name in made if name not in COLUMNS)]
     return Project((node,), tuple((name, made.get(name, column(name))) for name in names))
 

@@ -24,7 +24,7 @@ def exact_columns(node: Node) -> frozenset[str] | None:
     match node:
         case Deduplication():
             is_chosen = node.within_watermark and any(one.is_stateful for one in node.input.walk())
-            return None if is_chosen else frozenset(node.by)  # which duplicate is kept decides when Spark forgets it
+            return None if is_chosen else frozenset(node.by)  # Spark's choice of a duplicate changes later rows too
         case Limit():
             return frozenset()
         case Aggregation() | Processing():

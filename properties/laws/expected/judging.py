@@ -261,7 +261,7 @@ class Judge:
             note_kinds(self.met.came, (rows for batches in emitted for rows in batches))
             check_kinds(self.met.wanted, self.met.came, self.name)
         differences = (self.difference(*pair, variation) for pair in zip(expected, emitted, strict=True))
-        if len(outputs) < len(histories):  # all histories have the output of their shared query
+        if len(outputs) < len(histories):  # one shared query's output, for all its histories
             outputs = [*outputs] * len(histories)
         return [Judgement(*fields) for fields in zip(expected, emitted, differences, outputs, strict=True)]
 

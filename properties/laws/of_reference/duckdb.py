@@ -1,4 +1,6 @@
-"""The law *duckdb* of the reference: the definition's one SQL statement returns the reference's result."""
+"""The law *duckdb* of the reference: a single SQL statement, derived from the operator's options, returns the
+reference's result.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Avro:
 
         try:
             self._schema = fastavro.parse_schema(schema)
-        except Exception as error:  # any: fastavro's errors have no common base class
+        except Exception as error:  # catch all: fastavro's errors have no common base class
             raise BadInput(f"the Avro schema can't be used: {type(error).__name__}: {error}") from None
         if not isinstance(self._schema, dict) or self._schema.get("type") != "record":
             raise BadInput("the Avro schema isn't a record: give a schema with fields")
