@@ -1,7 +1,7 @@
 """Mutation testing: the laws check every mutant of an operator; a surviving mutant shows a gap in the check.
 
-Mutation testing uses the loop of the check: the mutants of a profile share a query, in which each mutant processes its
-own copy of the same histories.
+Mutation testing uses the loop of the check: a profile's mutants share a query, and each mutant processes its own copy
+of the histories.
 """
 
 from __future__ import annotations

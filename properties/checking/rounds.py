@@ -23,8 +23,8 @@ class TimeIsUp(Exception):
 
 @dataclass
 class Work:
-    """The progress of a round for each operator, in steps: a step is the run of a sample, or a sample's share of a
-    pool's run.
+    """The progress of a round for each operator, in steps: a step is a sample's run, or a sample's share of a pool's
+    run.
 
     Attributes:
         shown: The callback that receives an operator, the number of its finished steps and of all its steps, after each

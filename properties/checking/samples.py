@@ -240,7 +240,7 @@ def definitions_sample(registration: Registration, count: int, seed: int, record
     """Draw histories with random options, values and keys; arguments as in `random_sample`.
 
     Each definition (a set of options) has at least one history. Some histories use stream time, some a clock moved by
-    heartbeats, and some a clock moved by records; half of the histories may contain null keys.
+    heartbeats, and some a clock moved by records; half may contain null keys.
     """
     name, drawn = registration.name, list[History]()
     definitions = draw_definitions(registration, 1, seed_for(seed, f"{name} options"))
@@ -277,8 +277,8 @@ def drawn_under(
 ) -> Iterator[History]:
     """Draw four equal groups of histories: with the batch clock or stream time, and with or without null keys.
 
-    Histories with the batch clock share a schedule under which off-by-one numbers of options change the output; in
-    every second history, records move the clock instead. The timestamps of records without a key may be far ahead of
+    Histories with the batch clock share a schedule under which off-by-one numbers of options change the output. In
+    every second of them, records move the clock instead. The timestamps of records without a key may be far ahead of
     this clock.
     """
     name = registration.name

@@ -2,8 +2,8 @@
 before it.
 
 Each value between operators is null, or an object with a number `v` and a key `ref`, so that any operator can follow
-any other: aggregates read `v`, and groups and foreign keys are `ref`. Each key begins with the number of its history
-and `SEPARATOR`.
+any other. Aggregates read `v`; groups and foreign keys are `ref`. Each key begins with the number of its history and
+`SEPARATOR`.
 """
 
 from __future__ import annotations

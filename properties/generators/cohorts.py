@@ -109,8 +109,8 @@ def moved_by_records(history: History) -> History:
 def moved_by_one_each(histories: Sequence[History], generator: Random) -> list[History]:
     """Return a cohort's histories in which exactly one record of each batch has the clock schedule's timestamp.
 
-    By turns in a random order, the record is from the last input, has no value, or is from the first input, if the
-    batch contains such a record.
+    By turns, if the batch contains such a record, the record is from the last input, has no value, or is from the first
+    input.
     """
     inputs = operator_named(histories[0].operator).declare(histories[0].options).inputs
     wishes = generator.sample([inputs[-1], None, inputs[0]], 3)

@@ -213,7 +213,7 @@ def draw_histories(settings: HistorySettings, count: int, seed: int, mixed: bool
         count: The number of histories.
         seed: The seed; the same seed draws the same histories.
         mixed: Whether the histories use all kinds of values and sets of keys by turns, instead of those in the
-            settings; all other draws stay the same.
+            settings; other draws stay the same.
     """
     generator, is_plain = random.Random(seed), settings.is_plain
     integer = integers(generator)

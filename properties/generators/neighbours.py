@@ -2,9 +2,8 @@
 output.
 
 A random definition has too few histories to cover the goals of all its neighbours (definitions with an off-by-one
-error). All definitions of the operator therefore share each goal: a smaller or larger number, or a clock 1 ms early or
-late, must change the output of at least one history. A job with this off-by-one error then disagrees with the reference
-on that history.
+error). All definitions of the operator therefore share each goal: an off-by-one number, or a clock off by 1 ms, must
+change the output of some history. A job with this off-by-one error then disagrees with the reference on that history.
 """
 
 from __future__ import annotations

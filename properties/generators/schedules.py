@@ -35,8 +35,8 @@ _PLACES = {0: "at", -1: "1 ms before", 1: "1 ms after"}
 def edge_goals(on_board: OnBoard) -> tuple[str, ...]:
     """Return the names of a definition's clock goals, such as `clock at the end of a window`.
 
-    For each series of fixed edges, such as the ends of windows, the goals are a clock at an edge, 1 ms before and 1 ms
-    after an edge. A definition whose edges depend on the records, such as session ends, has no clock goals.
+    For each series of fixed edges, such as window ends, the goals are clocks at an edge, 1 ms before, and 1 ms after. A
+    definition whose edges depend on the records, such as session ends, has no clock goals.
     """
     return tuple(dict.fromkeys(_text(aligned, by) for aligned in _aligned(on_board) for by in _PLACES))
 
@@ -53,8 +53,8 @@ def draw_schedule(operator: str, options: Options, seed: int, batches: int = BAT
     """Draw a clock schedule for a definition: the clock (ms) after every batch.
 
     The clock values never decrease. For each series of fixed edges, such as the ends of fixed windows, values are at an
-    edge and 1 ms before an edge. Other values leave the clock unchanged, or move the clock by 1 ms, by less than any of
-    the definition's distances, by a distance, or farther.
+    edge and 1 ms before an edge. Other values leave the clock unchanged, or move it by 1 ms, by at most one of the
+    definition's distances, or farther.
 
     Args:
         operator: The operator's name.
@@ -66,7 +66,7 @@ def draw_schedule(operator: str, options: Options, seed: int, batches: int = BAT
     generator = random.Random(seed)
     aligned, reach = domain.aligned(definition), domain.reach(definition)
     distances = (*domain.distances(definition), *domain.edges(definition))
-    # A clock at an edge reveals a job that closes 1 ms late; a clock 1 ms before an edge, a job that closes 1 ms early.
+    # A clock at an edge reveals closing 1 ms late; a clock 1 ms before an edge reveals closing 1 ms early.
     around = [(one, by) for one in aligned for by in (0, -1)] + [(one, 1) for one in aligned[:1]]
     batches = max(batches, 2 * len(aligned))
     around = around[:batches]
@@ -91,7 +91,7 @@ def draw_schedules_for(definitions: Iterable[OnBoard], count: int, seed: int) ->
 
     A schedule contains the clock (ms) after each of 4 to 10 batches, and its values never decrease. If fixed edges
     exist, about half of the values are at an edge, or 1 ms before or after it. Other values leave the clock unchanged,
-    or move the clock by 1 ms, by at most one of the definitions' distances, farther, or past all open state.
+    or move it by 1 ms, by at most one distance of a definition, farther, or past all open state.
 
     Args:
         definitions: The definitions.

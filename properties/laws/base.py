@@ -93,8 +93,8 @@ class LawResult:
 
     @property
     def verdict(self) -> Verdict:
-        """The law's verdict: violated if a history breaks the law; otherwise inconclusive if no history was judged, a
-        goal is unmet or the check ended early.
+        """The law's verdict: violated if a history breaks the law, inconclusive if no history was judged, a goal is
+        unmet or the check ended early.
         """
         if self.violations:
             return Verdict.VIOLATED

@@ -173,7 +173,7 @@ def left_keys(history: History) -> list[Key]:
 
 def concerns_left_key(history: History, key: Key) -> Callable[[Record], bool]:
     """Return whether a record can affect a key: left rows of the key can, and all right rows, because the key may refer
-    to any of them.
+    to any.
     """
     return lambda record: record.key == key or record.input == "right"
 

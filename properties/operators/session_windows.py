@@ -1,6 +1,6 @@
 """The registration of session windows; the column of values has the type of the aggregate.
 
-As in KIP-94, a record first forms its own session: a record that joins a session merges two sessions, and a record
+As in KIP-94, each record first forms its own session. A record that joins a session merges two sessions; a record
 between two sessions merges three. A record can't merge more sessions, because open sessions of a key lie more than a
 gap apart: three sessions would span more than the two gaps around a record.
 """

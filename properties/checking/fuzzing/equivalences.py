@@ -1,8 +1,7 @@
 """Pairs of hand-written plans that must emit the same rows in each batch; each run of the fuzzer checks all pairs.
 
 Each pair has the name of the relational-algebra rule by which its plans are equal. Rules that hold only for batch
-queries are left out: for example, a streaming deduplication may drop a late row that a window aggregation above it
-would accept.
+queries are left out: a streaming deduplication may drop a late row that a window above it would accept.
 """
 
 from __future__ import annotations

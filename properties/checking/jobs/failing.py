@@ -50,8 +50,7 @@ def failing_history(
 
 
 def _with_fewer_rows(found: JobHistory) -> Iterator[JobHistory]:
-    """Yield, for each row of a history, the history with only this row: first in a batch of its own, then in the row's
-    own batch.
+    """Yield, for each row, the history with only this row: first in a batch of its own, then in the row's own batch.
 
     Lastly, yield the whole history without the empty batches at its end.
     """

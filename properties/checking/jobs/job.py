@@ -61,7 +61,7 @@ class Job:
             Batches then run at processing times that differ by these durations: each batch runs at its largest event
             time so far.
         out_of_order: How far out of order events may be, such as "10 minutes", if the oracle ignores lateness; by
-            default as far as the job's own watermarks allow.
+            default, as the job's watermarks allow.
         unique: The columns that identify a row of an updated table; by default the columns of the key and the window.
         without: The columns of the result that aren't compared, such as a number from an external system. The check
             leaves out columns with the current time or random values by itself.
@@ -100,8 +100,8 @@ class Job:
         Raises:
             Violated: The job's output differs; the message has the smallest history, the expected rows and the emitted
                 rows.
-            Inconclusive: No history differs when it runs alone, but coverage goals are unmet, or rows of other keys
-                change a result; the message names the goals or the rows.
+            Inconclusive: No history differs alone in its query, but coverage goals are unmet, or rows of other keys
+                change a result; the message names them.
             BadInput: The job, an input or the oracle is unusable; the message says why, and what to do.
             StreamproofError: The query fails or exceeds its time limit, or Spark doesn't start.
         """
@@ -190,7 +190,7 @@ class Job:
                 returns the expected rows in the form of `new`. Any other oracle works as in `check`.
             from_pyspark: The PySpark version of the earlier version, such as "4.1.4"; by default the installed version.
                 At first use, this PySpark is installed into its own environment. With a PySpark version, both versions
-                may be the same job, which must be a function, class or script that another process can import by name.
+                may be the same job: a function, class or script that another process can import by name.
             repartition: The number of partitions for Spark's offline repartition of the state before this version
                 starts, from PySpark 4.2 on; by default no repartition.
             asked: `histories`, `seed`, `examples` and `folder`; see `Job`.
@@ -202,7 +202,7 @@ class Job:
             UpgradeRefused: Spark doesn't let this version continue from the checkpoint, or this version fails on the
                 state.
             Violated: This version continues, but emits different rows; the message has the smallest history.
-            Inconclusive: No history differs when it runs alone, but coverage goals are unmet.
+            Inconclusive: No history differs alone in its query, but coverage goals are unmet.
             BadInput: A version, an input or the oracle is unusable.
             StreamproofError: A query fails before the upgrade or in a run from the start, a query exceeds its time
                 limit, or Spark doesn't start.
@@ -237,8 +237,8 @@ class Job:
             output: The written rows: the folder of Spark's file sink or of a Delta table; or a function from the
                 session to the written table as a DataFrame. In output modes other than append, the output is the final
                 table.
-            expect: The expected output, as for `check`. None: the output of the job on this machine over the same
-                batches, which shows whether the sink lost or repeated rows, or another version ran.
+            expect: The expected output, as for `check`. None: the job's output on this machine over the same batches; a
+                difference shows lost or repeated rows, or another version of the job.
             reads: How to read each input, by the input's name: a format, such as "json", or a mapping of the format and
                 the reader's options, such as `{"format": "csv", "header": "true"}`. By default, the file names
                 determine the format.

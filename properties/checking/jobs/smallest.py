@@ -75,8 +75,8 @@ def narrowed(
 ) -> Variation:
     """Return the smallest part of a variation with which the job still differs on a history.
 
-    The search always tries the first parts: they name the points at which the shared query died, and a separate query
-    may die at other points.
+    The search always tries the first parts, which name the points at which the shared query died; a separate query may
+    die at other points.
     """
     smallest, output_of_part = variation, output
     while smallest.parts is not None and (smallest is variation or not deadline.is_over()):
@@ -95,8 +95,8 @@ def plainest(
 ) -> tuple[JobHistory, Judgement]:
     """Return the most readable form of the history on which the job still differs, and the comparison.
 
-    The most readable form has no clock rows, as if a person had written it; if the job then agrees, the form only lacks
-    the empty batches after the differing batch.
+    The most readable form has no clock rows, as if a person had written it. If the job agrees on this form, only empty
+    batches after the difference are left out.
     """
     compared = judge.compare_alone(history, variation)
     first = None if compared.difference is None else compared.difference.when

@@ -229,8 +229,8 @@ class UpgradeCheck(JobCheck):
     def failure(
         self, failed: QueryFailed, failing: JobHistory | None, variation: Variation, stopped: str = ""
     ) -> Exception:
-        """Return `UpgradeRefused` if the job can't continue from the checkpoint; if the job also fails in a run from
-        the start, return the error of that run.
+        """Return `UpgradeRefused` if the job can't continue from the checkpoint; if a run from the start fails too,
+        return that run's error.
         """
         if not isinstance(failed, NotContinued):
             return super().failure(failed, failing, variation, stopped)

@@ -66,8 +66,8 @@ def death_at(place: DyingPlace, batch: int = AT) -> Callable[[FaultedQuery], See
 
 
 def _put_back(query: FaultedQuery, place: DyingPlace, batch: int) -> Seen:
-    """Simulate a death by restoring the target and the checkpoint to an earlier point of a write, because Spark's own
-    sink calls no function of streamproof.
+    """Simulate a death by restoring the target and the checkpoint to an earlier point of a write: Spark's own sink
+    calls no function of streamproof.
     """
     query.run_until(batch)
     target = Path(query.target)

@@ -1,7 +1,7 @@
 """Debezium's change events of a table: envelopes with `op`, `before` and `after`, and a tombstone after each delete.
 
-An arrival in a history is a change of a table: the row that the change writes or deletes, a flag for a delete
-(`deleted`), and the time of the change (`ts_ms`). `ChangeLog` derives the envelopes from a key's earlier changes.
+An arrival in a history is a change of a table. It contains the written or deleted row, the flag `deleted`, and the time
+of the change, `ts_ms`. `ChangeLog` derives the envelopes from a key's earlier changes.
 """
 
 from __future__ import annotations

@@ -93,8 +93,8 @@ def why_alone(inputs: Sequence[ResolvedInput]) -> str | None:
 def key_space(sources: Sequence[Source]) -> KeySpace:
     """Choose the key column of a job's inputs that contains the history's number.
 
-    Text is preferred to bigint, and bigint to int. The column has the same name (or else the same position in the key)
-    in all inputs, so that rows of a history still match in joins.
+    Text is preferred to bigint, and bigint to int. The column has the same name, or else the same position in the key,
+    in all inputs, so that rows still match in joins.
 
     Raises:
         BadInput: No key column can carry the number in all inputs.

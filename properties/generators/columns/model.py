@@ -88,8 +88,8 @@ class Source:
         return max(times, default=None)
 
     def time_of(self, time_us: int) -> datetime:
-        """Return an event time as a row contains it: rounded down to the precision, and in UTC or without a zone, as
-        the column's type requires.
+        """Return an event time as a row contains it: rounded down to the precision, in UTC or without a zone, as the
+        column's type requires.
         """
         time = from_microseconds(time_us - time_us % self.grain_us)
         return time if self.schema.field(self.time).type.tz else time.replace(tzinfo=None)

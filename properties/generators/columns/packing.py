@@ -202,8 +202,8 @@ def _restored(
 ) -> list[dict[str, Any]]:
     """Replace packed keys by the histories' own keys, in all columns and nested fields of a job's output.
 
-    A text with a history's prefix counts as a key. Other integers may be in a history's range by chance, so the
-    integers of a column count as keys only if all rows have keys there.
+    A text with a history's prefix counts as a key. Other integers may be in a history's range by chance, so a column's
+    integers count as keys only if all rows have keys there.
     """
 
     def key(owner: int, value: Any) -> Any:

@@ -311,8 +311,8 @@ class Judge:
     def without_others(
         self, histories: Sequence[JobHistory], number: int, expected: Expected, variation: Variation
     ) -> Judgement:
-        """Run the job on one history of a shared query: keep its keys and the static tables, but leave out the rows of
-        the other histories.
+        """Run the job on one history of a shared query: keep its keys and the static tables, but leave out all other
+        histories' rows.
 
         The keys stay the same, because a job may treat some keys specially.
 

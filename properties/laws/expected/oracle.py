@@ -64,8 +64,8 @@ class Oracle(ABC):
         return mode == "append"
 
     def identity(self, source: Source) -> Sequence[str]:
-        """Return the columns that identify an event, so that only copies of one event have equal values; return no
-        columns if each row is an event of its own.
+        """Return the columns that identify an event: only copies of an event have equal values; return none if each row
+        is an event.
         """
         return ()
 

@@ -154,8 +154,8 @@ class ModelOracle(Oracle):
         return False  # the object receives the clock, so open windows may stay open
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
-        """Run an object of the class on a history; return the rows of each batch, or the table after each batch if the
-        job updates a table.
+        """Run an object of the class on a history; return the rows of each batch, or the table after each batch for an
+        updated table.
         """
         return [self._of(history, sources, run) for history in histories]
 

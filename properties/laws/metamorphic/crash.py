@@ -29,8 +29,8 @@ slow.
 
 
 class Replay(RerunLaw):
-    """The law *replay*: the repeated batch may emit the rows of different keys in another order, but the rows of each
-    key in the same order.
+    """The law *replay*: the repeated batch may emit rows of different keys in another order, but each key's rows in the
+    same order.
 
     The law also compares the output of the batches after the crash.
     """

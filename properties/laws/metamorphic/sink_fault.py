@@ -1,6 +1,4 @@
-"""The law that a sink contains the same rows at the end of a run with a fault (other than a crash) as without the
-fault.
-"""
+"""The law that a fault other than a crash doesn't change the rows that a sink contains at the end of a run."""
 
 from __future__ import annotations
 
@@ -34,8 +32,8 @@ class SinkFaultLaw(Invariant):
         return [self.variation(run, at) for at in (CHOSEN if self.fault in AT_LINES else CHOSEN[:1])]
 
     def variation(self, run: RunOptions, given: Sequence[Sequence[int]]) -> Variation:
-        """Return a variation in which the fault happens in the given batches, each at a line of the sink's function; if
-        none is given, the query chooses them.
+        """Return a variation with the fault in the given batches, each at a line of the sink's function; by default,
+        the query chooses them.
         """
         at: tuple[tuple[int, int], ...] = tuple((batch, line) for batch, line in given)
         if any(type(number) is not int or number < 0 for pair in at for number in pair):

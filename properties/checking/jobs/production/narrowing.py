@@ -44,8 +44,8 @@ class Narrowing:
         """Return the counterexample with fewer rows of the run, and a sentence on the output of the job for these rows
         on this machine.
 
-        If the job is also wrong on this machine, the rows are the fewest that show the error; otherwise, the fewest for
-        which the oracle still expects the row.
+        If the job is also wrong on this machine, the rows are the fewest that show the error. Otherwise, they are the
+        fewest for which the oracle still expects the row.
         """
         part, judge, draws = found.history, self.judging.judge, self.judging.draws
         count = len(part.arrivals)
@@ -123,8 +123,8 @@ class Narrowing:
         return part(shrinker.shrink(placed, expects, deadline=deadline))
 
     def rows_of(self, key: Any) -> JobHistory:
-        """Return a key's rows as a history that contains only the batches with these rows, the two batches before each
-        of them, and the last two batches.
+        """Return a key's rows as a history with only the batches of these rows, the two batches before each, and the
+        last two batches.
         """
         by_name = {source.name: source for source in self.judging.sources}
         batches = [

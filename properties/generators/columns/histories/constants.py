@@ -413,8 +413,8 @@ def _moved(
     times_us: Sequence[int],
     delay_us: int,
 ) -> tuple[int, Row]:
-    """Return a row with one of the given times, and the row's new batch: its own batch if a time is possible there,
-    otherwise the first batch.
+    """Return a row with one of the given times, and its new batch: its own batch if a time fits there, otherwise the
+    first batch.
     """
     horizon = clock[number - 1] - delay_us if number else None
     late = horizon is not None and source.time_us(row) <= horizon

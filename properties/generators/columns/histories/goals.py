@@ -93,8 +93,8 @@ def covered(
 
 
 def _silences(history: JobHistory, sources: Mapping[str, Source]) -> Iterator[int]:
-    """Yield the silences of keys (µs): the times from a batch with rows of a key to each later batch, until the key has
-    rows again.
+    """Yield the silences of keys (µs): the times from a key's last rows to each later batch, until the key has rows
+    again.
     """
     since: dict[str, int] = {}
     clock = history.clock or [1_000 * time_ms for time_ms in history.times_ms([*sources.values()])]

@@ -24,8 +24,8 @@ class Push(NamedTuple):
 
     Attributes:
         batch: The index of a nonempty batch, or -1 for the position before all batches.
-        times_us: The times (µs since 1970) of the additional rows: the first row is in this batch, and each further row
-            in a separate batch after it.
+        times_us: The times (µs since 1970) of the additional rows: the first row is in this batch, each further row in
+            a separate batch after it.
         inputs: The inputs on which none of the history's own rows has reached the last of the times.
     """
 
