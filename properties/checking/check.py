@@ -213,7 +213,7 @@ def judge_pool(checks: Mapping[str, Check], pool: Pool) -> None:
 
 
 def _reruns(checks: Mapping[str, Check], samples: Sequence[Sample]) -> Sequence[RunOptions]:
-    """Return the run options with which laws run a pool's histories again; the histories needn't be drawn yet."""
+    """Return the run options of a pool's second runs; the histories of the samples needn't be drawn yet."""
     ways: dict[RunOptions, None] = {}
     for sample in samples:
         for result in checks[sample.registration.name].report.results:

@@ -106,7 +106,7 @@ class Layout:
         starts_at_ms: The start (ms since 1970) of histories whose operator doesn't depend on the clock; for a batch
             DataFrame, of all histories, except those with windows that start in 1970.
         starts_at_ms_by_clock: The start (ms since 1970) of histories to which `start_ms` doesn't apply; None: histories
-            start around 1970, before which the clock doesn't move.
+            start around 1970; the clock doesn't move before 1970.
         state_groups: The number of groups of keys in the state; None for a separate state of each key.
         partitions: The number of shuffle partitions of the query; None for the session's setting.
         crash_in: The batch in which the query crashes between output and commit; the query then restarts from its

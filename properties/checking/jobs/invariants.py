@@ -73,7 +73,7 @@ class Invariants:
         self.options, self.without = options, without
         self.faults = faults_of(faults, options.run.is_sink)
         self.emitted: dict[str, list[EmittedBatches]] = {}
-        # Add a batch in append mode, in which each drawn history ends with one more batch, which closes all windows.
+        # Count one more batch in append mode: each drawn history then ends with a batch that closes all windows.
         variations = variations_of(options.run, options.seed, options.batches + (options.run.mode == "append"))
         variations += [one for name in self.faults for one in SINK_FAULTS[name].variations(options.run)]
         asked = [variation for variation in variations if variation.law not in without]
