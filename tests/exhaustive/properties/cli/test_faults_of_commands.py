@@ -83,7 +83,7 @@ FAULTS = [
     Fault(
         "the working directory is gone",
         CHECK,
-        "error: the working directory no longer exists .+: change to an existing",
+        "error: the working directory no longer exists .+: change to an existing directory",
         shell='mkdir ../gone && cd ../gone && rmdir ../gone && exec "$@"',
     ),
     # Files that are none, or never end, or have another format.

@@ -165,7 +165,7 @@ WITHOUT_SPARK = [
     Case(
         "a setting steers a terminal",
         checking(settings={"a": "\x1b[2J"}),
-        r"settings has 'a': '\\x1b\[2J', which has .+",
+        r"settings has 'a': '\\x1b\[2J', which contains .+",
     ),
     Case(
         "a static table named as the input",
@@ -185,7 +185,7 @@ WITHOUT_SPARK = [
     Case(
         "a statement without rows",
         said_by("CREATE TABLE t (a int)"),
-        "the SQL statement ends in CREATE, which has no rows: .+",
+        "the SQL statement ends in CREATE, which returns no rows: .+",
     ),
     Case(
         "a statement with two columns of one name", said_by("SELECT 1 a, 2 a"), "the SQL statement: two columns are .+"

@@ -71,7 +71,7 @@ def test_of_several_queries_one_is_checked_by_its_name_or_its_index(written: Wri
     ]
     script = written(HEAD, TOTALS, *several)
     assert re.fullmatch(
-        r".*job.py starts 2 queries, 'totals' \(line 6, console\), \(line 7, parquet\): choose a query, .*",
+        r".*job.py starts 2 queries, 'totals' \(line 6, console\), \(line 7, parquet\): choose a query by .*",
         refused(Script(script, {"clicks": CLICKS})),
     )
     assert "starts no query 'visits': it starts 'totals' (line 6" in refused(

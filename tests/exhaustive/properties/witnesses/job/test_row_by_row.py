@@ -82,7 +82,8 @@ def test_updated_rows_are_compared_only_where_the_last_of_a_key_is_known() -> No
     variation = RowsOneAtATime().variation(RunOptions(mode="update"), RowsOneAtATime.given)
 
     def why(unique: list[str], plan: Plan, mode: Mode = "update", held: str = "the order within a batch") -> str:
-        judge = SimpleNamespace(unique_columns=unique, declared=Declared(plan=plan), met=SimpleNamespace(plan=plan))
+        declared, met = Declared(plan=plan), SimpleNamespace(plan=plan)
+        judge = SimpleNamespace(unique_columns=unique, without_table=None, declared=declared, met=met)
         asked: Any = SimpleNamespace(judge=judge, why_alone="")
         return _why_not_asked(replace(variation, run=replace(variation.run, mode=mode)), asked, [held])
 
