@@ -24,7 +24,7 @@ def one_line(text: str) -> str:
 
 
 @pytest.mark.parametrize("module", MODULES, ids=str)
-@pytest.mark.in_ci("docs/jobs.md:9", "docs/start.md:67", "docs/start.md:107", "docs/start.md:137")
+@pytest.mark.in_ci("docs/jobs.md:9", "docs/start.md:45", "docs/start.md:85", "docs/start.md:115")
 def test_a_test_module_does_what_its_page_says(
     module: Block,
     spark: SparkSession,
