@@ -73,7 +73,7 @@ def operator_check() -> None:
 CHECKS: Mapping[str, Callable[[], None]] = dict(zip(MOST_FILES, (readme_check, operator_check), strict=True))
 WithoutSpark: TypeAlias = Annotated[bool, typer.Option("--without-spark", help="Trace nothing: count types and lines.")]
 Traced: TypeAlias = Annotated[
-    str | None, typer.Option("--traced", metavar="CHECK", help="Print a check's files as JSON.")
+    str | None, typer.Option("--traced", metavar="CHECK", help="Print the files that a check executes, as JSON.")
 ]
 
 

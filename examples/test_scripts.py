@@ -152,7 +152,7 @@ each_script = pytest.mark.parametrize("check", CHECKS, ids=[check.__name__ for c
 
 @each_script
 def test_the_script_conforms(check: Callable[..., None]) -> None:
-    """The right script differs on no history."""
+    """The right script agrees with its oracle on every history."""
     check(SCRIPTS / f"{check.__name__}.py")
 
 

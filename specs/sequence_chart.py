@@ -2,7 +2,8 @@
 
 Time runs downwards; each step of the behaviour is a band. A message is an arrow from the step of its sending to the
 step of its delivery. Two crossing arrows show that a message overtakes another. A long arrow shows a stale message. A
-`Description` for each module names its channels and tables; other modules get a chart of their changes.
+module may have a `Description`, which names the module's channels and tables. The chart of a module without a
+`Description` shows only the changes of the module's variables.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def plan_pools(
         # Let Spark run the definitions without late data too, because the check of the reference runs them.
         timely += [PooledDefinition(one, options, share, False) for options in in_time(one)]
     pools = []
-    # To save queries, histories that need no clock join a pool with a clock if possible.
+    # To run fewer queries, histories that need no clock are added to the pool of histories with a clock.
     along = [one for one in others if by_clock and not one.registration.is_staged]
     standing = [one for one in others if not by_clock or one.registration.is_staged]
     batches = 1 + random.Random(seed_for(seed, "batches")).randint(LEAST, MOST)

@@ -4,7 +4,7 @@ Random draws are small integers. A domain converts these integers to keys and va
 (times at which a record becomes late or a window closes) that uniformly random timestamps would rarely hit. All times
 scale with the edges: a gap of 30 days is drawn over months.
 
-A domain also lists the numeric options of a declaration that affect the output. A neighbour of a declaration differs by
+A domain also lists the operator's numeric options that affect its output. A neighbour of a declaration differs by
 one in one of these numbers. If the output of all drawn histories is the same under a neighbour, they don't detect a job
 that is off by 1 ms.
 """

@@ -124,7 +124,7 @@ class Scd1(Definition):
                 )
 
     def edge(self, clock: int) -> int:
-        """Return a timestamp (ms): at a clock time (ms), earlier records are dropped, earlier tombstones forgotten."""
+        """Return the timestamp (ms) before which records are dropped and tombstones are forgotten, at a clock (ms)."""
         return 0 if self.tombstone_ms is None else clock - self.tombstone_ms
 
     def is_nothing(self, record: Record) -> bool:

@@ -49,7 +49,7 @@ once.
 """
 ADVICE: Mapping[str, str] = {
     "duration": (
-        'out_of_order="…" says how late rows may be; a rule, such as session_windows(…), expects which late rows '
+        'out_of_order="…" says how late rows may be; a rule, such as session_windows(…), says which late rows '
         "are dropped"
     ),
     "join": "list keys that only one input has, Input(…, keys=[…])",

@@ -200,7 +200,7 @@ class Lift:
         try:
             yield
         except Exception as error:
-            if self.failed is None or self.failed[0] is not error:  # the innermost file raised the exception
+            if self.failed is None or self.failed[0] is not error:  # keep the innermost file, which raised it
                 self.failed = error, self.source, line
             raise
         finally:
