@@ -250,7 +250,7 @@ class _Translation:
             return self._aggregate(operator, below)
         if kind == "Generate":
             for name in self._output(operator):
-                below = below if name in below.columns else _freed(below, name)
+                below = _freed(below, name)
             return below
         raise _NoModel
 
@@ -364,7 +364,7 @@ class _Translation:
                 if own in self.windows:
                     self.windows[name] = self.windows[own]
                 wanted.append((name, column(own)))
-            elif any(one.kind == "AggregateExpression" for one in _within(value)) or not keys:
+            elif any(one.kind == "AggregateExpression" for one in _within(value)):
                 aggregates.append(name)
                 wanted.append((name, column(name)))
             else:
@@ -399,7 +399,7 @@ class _Translation:
         ]
         self.lookups.append(TableLookup(kind == "Inner" and bool(equal), tuple(dict.fromkeys(equal))))
         for name in self._output(operator):
-            below = below if name in below.columns else _freed(below, name)
+            below = _freed(below, name)
         self.joins[id(operator)] = (operator, None)
         return below
 
@@ -577,8 +577,6 @@ def _sound(node: Node) -> Node:
     Raises:
         _NoModel: The node refers to another column, such as a hidden column.
     """
-    if isinstance(node, Scan):
-        return node
     used: set[str] = set(node.needs)
     if isinstance(node, Project):
         used |= {name for _, made in node.made for name in made.columns}
