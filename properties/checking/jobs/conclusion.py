@@ -149,7 +149,7 @@ def _unmet_tables(witness: RowsWitness, histories: Sequence[JobHistory]) -> list
     remedy = f'Input(…, values={{"{next(iter(columns.values()))}": […]}}) lists values to draw'
     return [
         f"rows with a key of the table {name} ({remedy})"
-        for name in sorted(witness.keyed)
+        for name in witness.keyed
         if not drawn & witness.keys_of(name)
     ]
 

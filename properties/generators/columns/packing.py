@@ -218,18 +218,18 @@ def _restored(
 
     others: set[tuple[str, ...]] = set()
 
-    def walk(owner: int, value: Any, place: tuple[str, ...], change: bool) -> Any:
+    def walk(owner: int, value: Any, place: tuple[str, ...]) -> Any:
         if isinstance(value, Mapping):
-            return {name: walk(owner, inner, (*place, str(name)), change) for name, inner in value.items()}
+            return {name: walk(owner, inner, (*place, str(name))) for name, inner in value.items()}
         if isinstance(value, list):
-            return [walk(owner, inner, (*place, ""), change) for inner in value]
+            return [walk(owner, inner, (*place, "")) for inner in value]
         restored = key(owner, value)
         if space.stride and restored is value and isinstance(value, int):
             others.add(place)
-        return restored if change and place not in others else value
+        return value if place in others else restored
 
-    for change in (False, True) if space.stride else (True,):
-        made = [walk(owner, row, (), change) for owner, row in zip(owners, rows, strict=True)]
+    for _ in range(2 if space.stride else 1):  # the first walk finds all places of other numbers
+        made = [walk(owner, row, ()) for owner, row in zip(owners, rows, strict=True)]
     return made
 
 

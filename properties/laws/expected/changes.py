@@ -108,7 +108,7 @@ class ChangesOracle(Oracle):
         for argument in ("sequence_by", "ties"):
             for column in self._named[argument]:
                 self._check_order(argument, column, given)
-        if source.key and not {*source.key} <= {*self.keys}:
+        if not {*source.key} <= {*self.keys}:
             raise BadInput(
                 f"{self.name}: a row's key is {_listed(self.keys)}, but the key of {source.name} is "
                 f"{_listed(source.key)}, which separates histories: give the Input key={[*self.keys]!r}, or add "

@@ -195,8 +195,7 @@ def _is_true(term: Term, row: Row) -> bool:
 
 def _is_free(given: ResolvedInput, name: str) -> bool:
     """Return whether the check draws a column's values by the column's type, and not from the user's values."""
-    own = (given.source.time, *given.source.key, *given.pools)
-    return not given.sample and name not in own and not (given.source.is_change_log and name == DELETED)
+    return not given.sample and name not in (given.source.time, *given.source.key, *given.pools)
 
 
 def _is_of_kind(value: Any, source: Source, name: str) -> bool:

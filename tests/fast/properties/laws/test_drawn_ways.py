@@ -11,11 +11,12 @@ from streamproof.properties.generators.options import described
 from streamproof.properties.laws.metamorphic.crash import Replay
 from streamproof.properties.laws.metamorphic.partitions import DRAWN, MIN_GROUPS, Partitions
 from streamproof.properties.laws.metamorphic.restart import Restart
+from streamproof.properties.laws.metamorphic.variants import shuffled
 from streamproof.properties.laws.of_reference.kafka import KafkaLaw
 from streamproof.properties.laws.on_spark.retention import has_rows
 from streamproof.properties.laws.runs import Kind, Sample
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.witnesses.run_options import Crash
+from streamproof.properties.witnesses.run_options import PLAIN, Crash
 
 SEEDS, BATCHES = range(60), 6
 
@@ -88,3 +89,32 @@ def test_options_are_named_by_their_profile_and_others_as_text(operator: str) ->
     assert described(registration, {"new": 1, "other": None}) == "new=1, other=none"
     if {} not in registration.profiles.values():
         assert described(registration, {}) == "all defaults"
+
+
+@pytest.mark.parametrize(("batches", "stops"), [(1, (0,)), (2, (0,)), (4, (0, 1, 2))])
+def test_a_restart_has_a_batch_behind_it_wherever_it_may_come(batches: int, stops: tuple[int, ...]) -> None:
+    assert Restart().everywhere(batches).stop_after == stops
+    assert [*Restart().draw(PLAIN, 0, batches)] == [*stops][: batches - 1]
+
+
+@pytest.mark.parametrize(
+    ("operator", "options", "line"),
+    [
+        ("session_windows", {"gap_ms": 5}, None),
+        ("window_aggregate", {"unit": "tuple", "size": 2}, lambda one: one.key),
+        ("table_table_join", {}, lambda one: (one.input, one.key)),
+    ],
+)
+def test_only_records_whose_order_is_open_are_shuffled(operator: str, options: dict[str, Any], line: Any) -> None:
+    sides = ("L ", "R ") if operator == "table_table_join" else ("", "")
+    given = history_of(f"{sides[0]}a b a=2 b=2 | {sides[1]}a b a=3 b=3", operator, **options)
+    orders = {tuple(shuffled(given, Random(seed))) for seed in SEEDS}
+    assert len(orders) > 20
+    assert all(sorted(map(repr, order)) == sorted(map(repr, given.records)) for order in orders)
+
+    def of_lines(records: Any) -> dict[Any, list[Any]]:
+        line_of = line or (lambda one: one.key)
+        return {group: [one for one in records if line_of(one) == group] for group in map(line_of, records)}
+
+    are_kept = [of_lines(order) == of_lines(given.records) for order in orders]
+    assert all(are_kept) if line else not all(are_kept)

@@ -355,3 +355,6 @@ def test_the_earlier_version_s_own_settings_go_before_those_of_the_check(monkeyp
     assert isinstance(given.runner, Declaring)
     assert given.runner.settings == [{"a": "its own", "b": "of the check"}]
     assert (earlier.mode, earlier.settings) == ("append", {"a": "its own", "c": "of the script"})
+    for named in ("update", None):
+        assert upgrade._earlier(old, given, named, None, None).mode == (named or "append")
+        assert upgrade._earlier(copy, given, named, None, None).mode == (named or given.run.mode)

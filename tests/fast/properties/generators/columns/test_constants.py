@@ -14,7 +14,9 @@ import pyarrow as pa
 import pytest
 from streamproof.properties.generators.columns.forms.rows import from_microseconds
 from streamproof.properties.generators.columns.histories.constants import (
+    FEW,
     Compares,
+    _chosen,
     _moved,
     _near_number,
     compares,
@@ -26,7 +28,15 @@ from streamproof.properties.generators.columns.histories.goals import covered, g
 from streamproof.properties.generators.columns.inputs import BoundaryValues, Input, ResolvedInput
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.resolving import resolve
-from streamproof.properties.generators.columns.terms import COLUMN, CONSTANT, Term, outcome, shown, shown_negated
+from streamproof.properties.generators.columns.terms import (
+    COLUMN,
+    CONSTANT,
+    Term,
+    is_comparison,
+    outcome,
+    shown,
+    shown_negated,
+)
 
 MINUTE = 60_000_000
 COLUMNS = (
@@ -227,6 +237,30 @@ def test_constants_of_functions_are_drawn_seldom_and_fit_their_columns() -> None
     assert {*seldom} == {"amount", "small", "price", "rate", "thin", "kind"}
     assert all(abs(value) < 128 for kind in seldom["small"] for value in kind)
     assert [kind[0] for kind in seldom["kind"]] == ["vip"]
+
+
+@pytest.mark.parametrize("found", [{"values": {"amount": [range(20)]}}, {"seldom": {"amount": [range(2), range(20)]}}])
+def test_few_values_around_constants_are_drawn_in_a_history(found: Any) -> None:
+    chosen = [_chosen(random.Random(seed), BoundaryValues(**found)) for seed in range(200)]
+    sizes = {len({*one["amount"]}) for one in chosen if one}
+    assert max(sizes) == FEW
+    assert {value for one in chosen for value in one.get("amount", ())} == {*range(20)}
+
+
+@pytest.mark.parametrize("field", ["values", "seldom", "times_us"])
+def test_boundary_values_are_known_by_any_of_their_kinds(field: str) -> None:
+    assert BoundaryValues(**{field: {"amount": [(1,)]} if field != "times_us" else (1,)}).are_known  # type: ignore[arg-type]
+    assert not BoundaryValues(passing={"amount": (1,)}, passing_us=(1,)).are_known
+
+
+@pytest.mark.parametrize("name", ["In", "Like", "RLike", "Contains", "StartsWith", "EndsWith"])
+def test_a_text_is_compared_with_a_constant_on_the_right_alone(name: str) -> None:
+    assert is_comparison(term(name, kind, "paid"))
+    assert not is_comparison(term(name, "paid", kind))
+    assert not is_comparison(term(name, kind, price))
+    assert not is_comparison(term(name, kind, None))
+    assert is_comparison(term("EqualTo", "paid", kind))
+    assert not is_comparison(term("Upper", kind))
 
 
 def row_of(**values: Any) -> JobHistory:

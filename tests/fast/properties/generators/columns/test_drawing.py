@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -19,6 +20,7 @@ from streamproof.properties.generators.columns.formatting import duration, shown
 from streamproof.properties.generators.columns.forms.rows import Row, from_microseconds, microseconds
 from streamproof.properties.generators.columns.histories.drawing import (
     BASES,
+    _with_copies,
     are_copies,
     calendar_edges,
     closed,
@@ -27,7 +29,8 @@ from streamproof.properties.generators.columns.histories.drawing import (
 from streamproof.properties.generators.columns.histories.goals import LATE, covered, goals
 from streamproof.properties.generators.columns.histories.shrinking import shrink
 from streamproof.properties.generators.columns.inputs import Input, ResolvedInput
-from streamproof.properties.generators.columns.model import JobHistory
+from streamproof.properties.generators.columns.key_spaces import key_family
+from streamproof.properties.generators.columns.model import Arrival, JobHistory, Source
 from streamproof.properties.generators.columns.resolving import resolve, resolve_all
 
 MINUTE = 60_000_000
@@ -246,6 +249,35 @@ def test_real_keys_are_drawn_as_they_are() -> None:
     assert {row["user"] for history in histories([given]) for _, row in history.arrivals} == {"ann", None}
 
 
+def test_real_keys_of_another_input_are_drawn_where_they_have_as_many_columns(joined: list[ResolvedInput]) -> None:
+    ann = resolve(Input("user string, at timestamp", key="user", keys=["ann"], name="users"))
+    bob = resolve(Input("name string, seen timestamp", key="name", name="visits"))
+    drawn = [(name, row) for history in histories([ann, bob, *joined]) for name, row in history.arrivals]
+    assert {row["name"] for name, row in drawn if name == "visits"} == {"ann"}
+    orders = [row["item"] for name, row in drawn if name == "orders"]
+    assert len({*orders}) > 1
+
+
+@pytest.mark.parametrize("batches", [1, 2, 3, 4])
+def test_histories_may_have_few_batches(clicks: ResolvedInput, batches: int) -> None:
+    assert {len(history.clock) for history in histories([clicks], 5, batches=batches)} == {batches}
+
+
+@pytest.mark.parametrize(
+    ("keys", "families"),
+    [
+        ([("a", "b"), ("b", "a")], [["a string", "b integer"], ["b integer", "a string"]]),
+        ([("a", "b"), ("a",)], [["a string", "1 integer"], ["a string"]]),
+        ([("a",), ("c",)], [["0 string"], ["0 string"]]),
+        ([("a",), ("a",), ("c",)], [["0 string"]] * 3),
+    ],
+)
+def test_key_columns_share_values_by_name_if_every_input_has_it_or_else_by_position(keys: Any, families: Any) -> None:
+    schema = pa.schema([("a", pa.string()), ("b", pa.int32()), ("c", pa.string()), ("at", pa.timestamp("us", "UTC"))])
+    sources = [Source(f"input {number}", schema, "at", key) for number, key in enumerate(keys)]
+    assert [[key_family(one, column, sources) for column in one.key] for one in sources] == families
+
+
 def test_the_values_of_a_user_are_drawn_and_a_few_in_each_history() -> None:
     given = resolve(Input(CLICKS, key="user", values={"amount": range(100, 120), "user": ["u", "v"]}))
     found = [{row["amount"] for _, row in history.arrivals} for history in histories([given])]
@@ -332,6 +364,28 @@ def test_rows_of_one_event_are_copies_and_none_is_late_where_none_may_be(late: b
     assert bool(late_rows) is late
     freely = draw_histories(resolve_all([replace(events, identity=())]), [60_000_000], 200, 0)
     assert not all(are_copies(history.arrivals, given) for history in freely)
+
+
+@pytest.mark.parametrize(
+    ("first", "late", "batches"),
+    [
+        (5, False, [0]),
+        (15, False, [0, 1]),
+        (20, False, [0, 1]),
+        (21, False, [0, 1, 2]),
+        (None, False, [0, 1, 2]),
+        (5, True, [0, 1, 2]),
+    ],
+)
+def test_a_copy_behind_the_watermark_is_left_out_where_no_row_may_be_late(
+    first: int | None, late: bool, batches: list[int]
+) -> None:
+    given = resolve(Input("id string, at timestamp", identity="id", null_times=0.1))
+    at = [None if us is None else from_microseconds(us) for us in (first, 30, 30)]
+    drawn = tuple((Arrival("events", {"id": "a", "at": one}),) for one in at)
+    drawer: Any = SimpleNamespace(inputs=[given], horizons=[None, 10, 20], late=late)
+    copied = _with_copies(JobHistory(drawn), drawer).batches
+    assert [number for number, batch in enumerate(copied) if batch == drawn[0]] == batches
 
 
 def test_a_history_is_shrunk_to_copies_of_an_event() -> None:

@@ -26,6 +26,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 from streamproof.properties.checking.jobs.job import check_job
+from streamproof.properties.generators.columns import resolving
 from streamproof.properties.generators.columns.inputs import Input, values_hint
 from streamproof.properties.generators.columns.resolving import resolve, resolve_all
 from streamproof.properties.generators.columns.schemas import arrow_schema
@@ -191,6 +192,15 @@ def test_an_input_that_cannot_be_used_is_named_with_the_remedy(given: Input, sai
         resolve(given)
     assert said in raised.value.message
     assert "input events" in raised.value.message
+
+
+def test_a_type_without_values_needs_a_sample_or_the_user_s_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resolving, "unsupported", lambda kind: kind if kind == pa.binary() else None)
+    sample = pa.table({"at": [AT], "v": [b"x"]})
+    with pytest.raises(BadInput, match="no values can be drawn for the column 'v' of the type binary: give some"):
+        resolve(Input(sample.schema))
+    assert resolve(Input(sample=sample)).sample[0]["v"] == b"x"
+    assert resolve(Input(sample.schema, values={"v": [b"y"]})).pools == {"v": (b"y",)}
 
 
 @pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "map<string, array<struct<a: decimal(5,1)>>>", "date"])
