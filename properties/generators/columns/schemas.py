@@ -98,8 +98,8 @@ def _arrow_field(field: T.StructField) -> pa.Field:
     try:
         made = pa.field(field.name, arrow_type_of(field.dataType), field.nullable)
         (back,) = struct_of_arrow(pa.schema([made])).fields
-        kept = back.dataType == field.dataType and not _is_tagged(made)
-    except PySparkException:
+        kept = back.dataType == field.dataType and not _is_unlike_spark(made)
+    except (PySparkException, ValueError):  # such as a decimal of 40 digits
         kept = False
     if not kept:  # Arrow lacks the type, for example a variant or a collated text
         raise BadInput(
@@ -109,11 +109,13 @@ def _arrow_field(field: T.StructField) -> pa.Field:
     return made
 
 
-def _is_tagged(field: pa.Field) -> bool:
-    """Return whether a field contains a struct that represents a Spark type that Arrow lacks."""
-    if TAGS & set(field.metadata or ()):
+def _is_unlike_spark(field: pa.Field) -> bool:
+    """Return whether a field contains a struct that represents a Spark type that Arrow lacks, or a decimal with a
+    negative scale, which Spark refuses.
+    """
+    if TAGS & set(field.metadata or ()) or (pa.types.is_decimal(field.type) and field.type.scale < 0):
         return True
-    return any(_is_tagged(field.type.field(index)) for index in range(field.type.num_fields))
+    return any(_is_unlike_spark(field.type.field(index)) for index in range(field.type.num_fields))
 
 
 def _of_arrow(schema: pa.Schema) -> T.StructType:

@@ -22,7 +22,6 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from ..debezium import DELETED
 from ..forms.rows import Row, from_microseconds, microseconds
 from ..inputs import BoundaryValues, ResolvedInput
 from ..model import Arrival, JobHistory, Source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from streamproof.properties.laws.of_reference.kafka import KafkaLaw
 from streamproof.properties.laws.on_spark.retention import has_rows
 from streamproof.properties.laws.runs import Kind, Sample
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.witnesses.run_options import PLAIN, Crash
+from streamproof.properties.witnesses.run_options import PLAIN, Crash, RunOptions
 
 SEEDS, BATCHES = range(60), 6
 
@@ -118,3 +119,15 @@ def test_only_records_whose_order_is_open_are_shuffled(operator: str, options: d
 
     are_kept = [of_lines(order) == of_lines(given.records) for order in orders]
     assert all(are_kept) if line else not all(are_kept)
+
+
+@pytest.mark.parametrize(("way", "stops"), [(None, (0, 1, 2)), (RunOptions(stop_after=(1,)), (1,))])
+def test_a_law_is_judged_again_by_the_options_that_were_saved(
+    way: RunOptions | None, stops: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Restart, "compare", lambda self, plain, again, way: [plain, again, way])
+    witness: Any = SimpleNamespace(answers=lambda histories, way=None: way)
+    cohort: Any = SimpleNamespace(schedule=range(4), histories=[])
+    plain, again, used = Restart().recheck_in(cohort, witness, way)
+    assert (plain, again.stop_after) == (None, stops)  # type: ignore[attr-defined]
+    assert used is again

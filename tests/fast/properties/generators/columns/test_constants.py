@@ -36,6 +36,7 @@ from streamproof.properties.generators.columns.terms import (
     outcome,
     shown,
     shown_negated,
+    solutions,
 )
 
 MINUTE = 60_000_000
@@ -251,6 +252,22 @@ def test_few_values_around_constants_are_drawn_in_a_history(found: Any) -> None:
 def test_boundary_values_are_known_by_any_of_their_kinds(field: str) -> None:
     assert BoundaryValues(**{field: {"amount": [(1,)]} if field != "times_us" else (1,)}).are_known  # type: ignore[arg-type]
     assert not BoundaryValues(passing={"amount": (1,)}, passing_us=(1,)).are_known
+
+
+@pytest.mark.parametrize(
+    ("made", "target", "expected"),
+    [
+        (amount, 5, [("amount", Fraction(5))]),
+        (kind, True, [("kind", True)]),
+        (term("Substring", kind, 2, 2), "ab", [("kind", "xab")]),
+        (term("Substring", kind, 2, 2), 5, []),
+        (term("Lower", kind), 5, []),
+    ],
+)
+def test_a_solution_has_the_type_of_its_target(made: Term, target: Any, expected: list[Any]) -> None:
+    found = [*solutions(made, target)]
+    assert found == expected
+    assert [*map(type, dict(found).values())] == [*map(type, dict(expected).values())]
 
 
 @pytest.mark.parametrize("name", ["In", "Like", "RLike", "Contains", "StartsWith", "EndsWith"])

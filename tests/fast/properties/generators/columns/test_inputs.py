@@ -55,6 +55,10 @@ def test_a_schema_comes_as_text_as_struct_type_or_as_arrow_schema() -> None:
     assert arrow_schema(struct) == arrow_schema(as_arrow) == arrow_schema(text)
 
 
+def test_an_event_time_may_have_a_dot_in_its_name() -> None:
+    assert resolve(Input("`a.b` timestamp, a int", time="a.b")).source.time == "a.b"
+
+
 def test_a_key_is_one_column_several_or_none() -> None:
     assert resolve(Input(CLICKS, key="user")).source.key == ("user",)
     assert resolve(Input(CLICKS, key=["user", "amount"])).source.key == ("user", "amount")
@@ -158,6 +162,18 @@ def test_of_a_large_sample_rows_are_taken_all_over_it() -> None:
         (
             Input(pa.schema([("n", pa.uint64()), ("at", pa.timestamp("us"))])),
             "Spark has no type for the Arrow type uint64",
+        ),
+        *(
+            (
+                Input(pa.schema([("n", kind), ("at", pa.timestamp("us"))])),
+                f"'n' has the type {shown}, which Arrow can't",
+            )
+            for kind, shown in (
+                (pa.decimal256(40, 2), "decimal(40,2)"),
+                (pa.list_(pa.decimal256(40, 2)), "array<decimal(40,2)>"),
+                (pa.decimal128(10, -2), "decimal(10,-2)"),
+                (pa.list_(pa.decimal128(10, -2)), "array<decimal(10,-2)>"),
+            )
         ),
         (Input(sample="nowhere.parquet"), "the sample nowhere.parquet can't be read"),
         (Input(sample=[{"a": 1}]), "the sample is a list: give the path"),

@@ -210,3 +210,11 @@ def test_a_job_as_a_batch_is_refused_if_spark_refuses_its_operator_in_a_batch(
     assert bool(refused) == is_refused
     if refused:
         assert refused.startswith(f"{'other' if other else 'job'} calls dropDuplicatesWithinWatermark, which Spark")
+
+
+def test_the_first_three_rows_are_named_where_the_expected_rows_cannot_be_computed() -> None:
+    users = [{**ROW.row, "user": str(number)} for number in range(5)]
+    given = JobHistory((tuple(Arrival(ROW.input, row) for row in users),))
+    with pytest.raises(BadInput, match="for the rows") as raised:
+        oracle_of(leaves).expected([given], [SOURCE], RunOptions())  # type: ignore[attr-defined]
+    assert f"for the rows {users[:3]}," in raised.value.message

@@ -10,7 +10,9 @@ from given_plans import Members, Operator
 from pyspark.sql.types import StructType
 from streamproof.properties.generators.columns.schemas import _of_ddl
 from streamproof.properties.witnesses.job.scripts.statements import (
+    ReadTable,
     relations_of,
+    renamed,
     streamed_call,
     table_made,
     without_streams,
@@ -88,6 +90,31 @@ def test_the_tables_of_a_statement_are_those_that_no_with_names_in_the_order_of_
     inside = "SELECT (SELECT 1 FROM `t t`) FROM u"
     top = Operator("Project", relation_at(inside, "u"), output=[], innerChildren=[relation_at(inside, "`t t`")])
     assert parsed(inside, top) == [("t t", False), ("u", False)]
+
+
+def test_a_table_that_the_text_does_not_name_is_left_alone() -> None:
+    unknown = SimpleNamespace(isDefined=lambda: False)
+    origin = SimpleNamespace(startIndex=lambda: unknown, stopIndex=lambda: unknown)
+    given: Any = {"origin": origin, "multipartIdentifier": ["a"], "innerChildren": []}
+    assert parsed("SELECT * FROM a", Operator("UnresolvedRelation", output=[], streams=False, **given)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "aliased", "other", "made"),
+    [
+        ("a", False, "x", "SELECT * FROM `x` AS `a`"),
+        ("a", True, "x", "SELECT * FROM `x`"),
+        ("a", False, "a", "SELECT * FROM `a`"),
+        ("shop.a", False, "a", "SELECT * FROM `a`"),
+        ("shop.a", False, "x", "SELECT * FROM `x` AS `a`"),
+    ],
+)
+def test_a_replaced_table_keeps_the_name_that_the_statement_uses(
+    name: str, aliased: bool, other: str, made: str
+) -> None:
+    text = f"SELECT * FROM {name}"
+    start = text.index(name)
+    assert renamed(text, [(ReadTable(name, start, len(text), aliased, False, None), other)]) == made
 
 
 def of_plan(plan: Any) -> Any:

@@ -188,6 +188,10 @@ def test_what_is_no_part_of_a_text_has_no_separator() -> None:
     assert place_of(Term("GetArrayItem", (of_parsed, Term(CONSTANT, (), 0)))) is None
 
 
+def constant(value: Any) -> Term:
+    return Term(CONSTANT, (), value)
+
+
 COLUMN_TERM = Term(COLUMN, (), (("events",), "value"))
 JSON = Term("JsonToStructs", (Term("Cast", (COLUMN_TERM,), "string"),))
 
@@ -205,6 +209,7 @@ JSON = Term("JsonToStructs", (Term("Cast", (COLUMN_TERM,), "string"),))
         (Term("JsonToStructs", (Term("StringTrim", (Term("Decode", (COLUMN_TERM,)),)),)), within()),
         (Term("Upper", (COLUMN_TERM,)), None),
         (Term("Made"), None),
+        (Term("GetArrayItem", (Term("StringSplit", (Term("Made"), constant(","))), constant(0))), None),
         (Term("Cast", (Term("Made"),), "string"), None),
         (Term("GetJsonObject", (COLUMN_TERM, Term(CONSTANT, (), "$.a.b"))), within("a", "b")),
         (Term("GetJsonObject", (COLUMN_TERM, Term(CONSTANT, (), "a"))), None),
@@ -214,10 +219,6 @@ JSON = Term("JsonToStructs", (Term("Cast", (COLUMN_TERM,), "string"),))
 )
 def test_a_place_is_where_a_value_comes_from_as_it_is(term: Term, place: Place | None) -> None:
     assert place_of(term) == place
-
-
-def constant(value: Any) -> Term:
-    return Term(CONSTANT, (), value)
 
 
 T = COLUMN_TERM

@@ -77,6 +77,8 @@ def test_a_literal_is_the_value_of_its_type(value: str | None, kind: str, expect
         (USER, of("user")),
         (column("other", 9), Term("Made")),
         (Expression("Upper", USER, dataType="string"), Term("Upper", (of("user"),), "string")),
+        (Expression("GetStructField", USER, name="Id"), Term("Field", (of("user"),), "Id")),
+        (Expression("GetStructField", USER, name=["Id"]), Term("Field", (of("user"),))),
         (Expression("Left", USER, literal(2)), ("Substring", 1, 2)),
         (Expression("Right", USER, literal(2)), ("Substring", -2, 2)),
         (Expression("GetStructField", USER, name="id"), Term("Field", (of("user"),), "id")),
