@@ -212,7 +212,8 @@ def _is_collection(value: Any) -> bool:
 def _slots_of(kind: type) -> list[str]:
     slots = vars(kind).get("__slots__", ())
     names = [slots] if isinstance(slots, str) else [*slots]
-    return [name for name in names if name not in ("__dict__", "__weakref__") and not name.startswith("__")]
+    own = f"_{kind.__name__.lstrip('_')}"  # Python stores a private slot under the name of its class
+    return [f"{own}{name}" if name.startswith("__") else name for name in names if not name.endswith("__")]
 
 
 def _attribute(value: Any, name: str) -> PutBack:

@@ -398,7 +398,7 @@ def _looked_up(
         others = [child for child, ids in sides if child.kind.endswith(_SUBQUERY) or (ids and all(map(is_fixed, ids)))]
         for child, ids in sides:
             moving = [number for number in ids if not is_fixed(number)]
-            if not others or child in others or not moving:
+            if not others or child in others:
                 continue
             other = others[0] if len(sides) == 2 and others[0].kind == "AttributeReference" else None
             (own,) = [None] if other is None or child.kind not in _COLUMNS else _origins([_id(other.node)], expressions)

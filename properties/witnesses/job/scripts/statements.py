@@ -194,7 +194,7 @@ def _relations(
         origin = node.origin()
         start, stop = origin.startIndex(), origin.stopIndex()
         name = ".".join(map(str, members(node.multipartIdentifier())))
-        if start.isDefined() and stop.isDefined() and name.casefold() not in known:
+        if start.isDefined() and name.casefold() not in known:
             end = stop.get() + 1 if watermark is None else watermark.end
             yield ReadTable(name, start.get(), end, aliased, bool(node.isStreaming()), watermark)
     if kind == "UnresolvedWith":

@@ -266,6 +266,8 @@ def test_a_script_is_changed_in_memory_without_the_lines_that_change_no_result(t
         ('a.join(b, ["amount", "other"])', "withColumnRenamed"),  # both are keys already
         ('a.withWatermark("at", "0 seconds")', '→ `"0 seconds"`'),
         ("zip(a, b, strict=True)", "False"),  # it changes no result
+        ('F.count("amount")', '→ `"user"`'),
+        ('F.window("at", "1 second")', '500 ms"'),  # no interval of Spark
         ('a.execute("UPDATE t SET b = c")', "<>"),  # an assignment
         ('a.execute("CREATE OR REPLACE TABLE t (b INT)")', "AND"),
     ],

@@ -18,6 +18,7 @@ from streamproof.properties.generators.columns.histories.constants import (
     Compares,
     _chosen,
     _moved,
+    _near,
     _near_number,
     compares,
     unreached,
@@ -248,6 +249,12 @@ def test_few_values_around_constants_are_drawn_in_a_history(found: Any) -> None:
     assert {value for one in chosen for value in one.get("amount", ())} == {*range(20)}
 
 
+@pytest.mark.parametrize("value", [5, "2024-07-01", True, b"x"])
+def test_a_value_of_another_type_has_no_neighbours_in_time(value: Any) -> None:
+    for kind in (pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.date32()):
+        assert _near(value, pa.field("at", kind), False) == []
+
+
 @pytest.mark.parametrize("field", ["values", "seldom", "times_us"])
 def test_boundary_values_are_known_by_any_of_their_kinds(field: str) -> None:
     assert BoundaryValues(**{field: {"amount": [(1,)]} if field != "times_us" else (1,)}).are_known  # type: ignore[arg-type]
@@ -348,6 +355,8 @@ def test_the_opposite_of_a_comparison_is_said_as_sql(comparison: Term, text: str
         (term("Least", 3, None, 2), 2),
         (term("Coalesce", None, 4), 4),
         (term("Cast", "12", value="integer"), 12),
+        (term("Cast", "12.9", value="integer"), 12),
+        (term("Cast", Decimal("-12.9"), value="long"), -12),
         (term("Cast", datetime(1970, 1, 1, 0, 1, tzinfo=UTC), value="long"), 60),
         (term("Cast", "2024-01-01 10:00", value="timestamp", zone="UTC"), datetime(2024, 1, 1, 10, tzinfo=UTC)),
         (term("MillisToTimestamp", 60_000), datetime(1970, 1, 1, 0, 1, tzinfo=UTC)),

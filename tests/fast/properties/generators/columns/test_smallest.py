@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from streamproof.properties.generators.columns.histories.drawing import draw_histories
-from streamproof.properties.generators.columns.histories.shrinking import shrink, size
+from streamproof.properties.generators.columns.histories.shrinking import _key_size, _Values, shrink, size
 from streamproof.properties.generators.columns.inputs import Input
 from streamproof.properties.generators.columns.resolving import resolve_all
 
@@ -30,3 +30,20 @@ def test_values_that_do_not_matter_become_the_plainest(kind: str) -> None:
         (arrival,) = one.arrivals
         found.add((arrival.row["k"], repr(arrival.row["v"])))
     assert found == {("a", PLAINEST[kind])}
+
+
+def test_keys_are_simpler_in_the_order_in_which_they_are_drawn() -> None:
+    keys = [1, 2, 9, 0, -1, 100]
+    assert sorted(keys, key=_key_size) == keys
+    assert sorted(["b", "a", "ab"], key=_key_size) == ["a", "b", "ab"]
+
+
+@pytest.mark.parametrize("kind", ["int", "string"])
+def test_only_simpler_values_of_the_user_s_are_tried(kind: str) -> None:
+    pool = [3, -3, 5, 40] if kind == "int" else ["a", "b", "abc"]
+    inputs = resolve_all([Input(f"k string, at timestamp, v {kind}", key="k", name="rows", values={"v": pool})], 0)
+    values = _Values(inputs, 0)
+    for value in pool:
+        simpler = [*values._of_column("rows", "v", value)]
+        assert value not in simpler
+        assert all(values.size("rows", "v", one) < values.size("rows", "v", value) for one in simpler)

@@ -30,6 +30,7 @@ from streamproof.properties.generators.columns.forms.payloads import (
     payload,
 )
 from streamproof.properties.generators.columns.forms.rows import from_microseconds, microseconds
+from streamproof.properties.generators.columns.forms.times import time_form
 from streamproof.properties.generators.columns.histories.drawing import draw_histories
 from streamproof.properties.generators.columns.histories.goals import covered, goals
 from streamproof.properties.generators.columns.histories.shrinking import shrink
@@ -725,6 +726,20 @@ def test_a_time_of_several_forms_is_expected_in_the_form_of_its_own_column(first
     seconds = microseconds(AT) // 1_000_000
     # Of the third column it isn't known which of both it is.
     assert in_form[0].rows == [[{"ts": microseconds(AT) // 1_000, "seen": seconds, "other": AT}]]
+
+
+def test_a_cut_record_without_a_payload_stays_without() -> None:
+    schema = pa.schema([("text", pa.string())])
+    cut = [payload("text", {"text": text}, schema, "clicks", TRUNCATED) for text in (None, "abcd")]
+    assert cut == [None, b"ab"]
+
+
+@pytest.mark.parametrize("kind", [pa.date32(), pa.string(), pa.int64(), pa.float64(), pa.decimal128(18, 3)])
+def test_no_time_is_none_in_every_form(kind: pa.DataType) -> None:
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    form = time_form("at", kind, "s" if number else None)
+    assert form is not None
+    assert (form.of(None), form.time(None)) == (None, None)
 
 
 @pytest.mark.parametrize(

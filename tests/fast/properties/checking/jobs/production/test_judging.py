@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from streamproof import Inconclusive
+from streamproof import BadInput, Inconclusive
 from streamproof.properties.checking.jobs.production.judging import Judging, place_of
 from streamproof.properties.checking.jobs.production.run import ProductionRun
 from streamproof.properties.generators.columns.forms.rows import Row
@@ -249,3 +250,16 @@ def test_columns_without_expectation_are_recorded_if_any_row_is_expected() -> No
         judge.unsure_keys = set()
         judge.emitted(Expected("batches", expected))
         assert judge.judge.met.extra == extra
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [([], None), ([{"user": "a", "n": 1}], None), ([{"user": "a"}], "has the columns user, but not n, which the SQL")],
+)
+def test_an_output_without_rows_lacks_no_column(written: list[Row], said: str | None) -> None:
+    judge, expected = judging("append", SqlOracle, False), Expected("end", [[{"user": "a", "n": 1}]])
+    judge.options = SimpleNamespace(run=None)  # type: ignore[assignment]
+    judge.judge.side_by_side = lambda expected, emitted, variation: (expected, emitted)  # type: ignore[method-assign, assignment]
+    judge.judge.oracle = SimpleNamespace(name="the SQL statement")  # type: ignore[assignment]
+    with pytest.raises(BadInput, match=said) if said else contextlib.nullcontext():
+        assert judge.in_form(expected, [written]) == (expected, [written])

@@ -41,10 +41,20 @@ class Kept:
 
 
 class Slotted:
-    __slots__ = ("last",)
+    __slots__ = ("__count", "__dict__", "last")
 
     def __init__(self) -> None:
-        self.last = [0]
+        self.last, self.__count = [0], 0
+
+    def add(self) -> None:
+        self.last.append(1)
+        self.last = [*self.last, 2]
+        self.__count += 1
+        self.a = 1
+
+    @property
+    def state(self) -> list:
+        return [self.last, self.__count, {**vars(self)}]
 
 
 @functools.lru_cache
@@ -98,8 +108,7 @@ class Called:
         self.slotted = Slotted()
 
     def __call__(self) -> None:
-        self.slotted.last.append(1)
-        self.slotted.last = [*self.slotted.last, 2]
+        self.slotted.add()
 
 
 class Holder(SimpleNamespace):
@@ -151,8 +160,9 @@ def test_objects_with_slots_are_put_back() -> None:
     memory, job = Memory(), Called()
     memory.learn(job)
     job()
+    assert job.slotted.state == [[0, 1, 2], 1, {"a": 1}]
     memory.put_back()
-    assert job.slotted.last == [0]
+    assert job.slotted.state == [[0], 0, {}]
 
 
 def test_a_variable_that_a_function_binds_later_and_a_module_within_a_module_are_put_back(

@@ -415,11 +415,3 @@ def test_an_argument_that_no_error_asks_for_is_not_made_up(tmp_path: Path) -> No
     changed = with_arguments(given, BadInput("could not convert string to float: 'x'"), None)
     assert changed is not None
     assert (changed.args, changed.env) == (["10", "y"], {"A": "10"})
-
-
-def test_an_error_in_code_without_a_file_asks_for_no_argument(tmp_path: Path) -> None:
-    (tmp_path / "job.py").write_text("")
-    source = ScriptSource(tmp_path / "job.py")
-    with pytest.raises(IndexError) as raised:
-        exec(compile("import sys\nsys.argv[1000]", "<made>", "exec"))
-    assert with_arguments(source, BadInput("it failed"), raised.value) is None

@@ -189,6 +189,7 @@ FIELD = call("GetStructField", call("AttributeReference", name="window", exprId=
         (filtered(call("EqualTo", KEY, literal(5))), "thresholds", set()),
         (filtered(call("LessThan", KEY, literal("5", "string"))), "thresholds", set()),
         (filtered(call("LessThan", KEY, literal(None))), "thresholds", set()),
+        (filtered(call("LessThan", KEY, call("Literal", value="5", dataType={"type": "array"}))), "thresholds", set()),
         (filtered(call("LessThan", KEY, REGION)), "thresholds", set()),
         (filtered(call("LessThan", AMOUNT, literal(5))), "thresholds", set()),
         (filtered(call("CovSample", AMOUNT, TIME), call("Sum", AMOUNT)), "inexact", {"CovSample"}),
