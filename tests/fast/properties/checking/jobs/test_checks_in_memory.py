@@ -18,6 +18,7 @@ import pytest
 from memory_jobs import CLICKS, RUN, Batches, MemoryRunner, checked, copy, options
 from streamproof import BadInput, Inconclusive, Input, Sink, Violated, static_join
 from streamproof.properties.checking.fuzzing.divergences import EXCLUDED_RULES, FILTERED_WATERMARK
+from streamproof.properties.checking.jobs import job_check
 from streamproof.properties.checking.jobs.arguments import CheckOptions, check_options
 from streamproof.properties.checking.jobs.conclusion import MIN_HISTORIES, tell_of_few
 from streamproof.properties.checking.jobs.invariants import IN_COMMIT, Invariants, faults_of
@@ -156,8 +157,9 @@ def test_a_loss_that_no_history_alone_shows_is_found_by_several_together() -> No
     ids=["copies of an event", "changes of a table"],
 )
 def test_histories_whose_rows_belong_together_are_not_put_together(given: Input) -> None:
-    made = replace(options(copy), inputs=resolve_all([given], 0))
-    assert not JobCheck(made, Copies(), Variation(RUN)).can_be_one
+    for inputs in ([given], [given, replace(CLICKS, name="views")]):
+        made = replace(options(copy), inputs=resolve_all(inputs, 0))
+        assert not JobCheck(made, Copies(), Variation(RUN)).can_be_one
     plain = JobCheck(options(copy), Copies(), Variation(RUN))
     assert plain.can_be_one
     assert plain.as_one([JobHistory(((),))] * 2) == JobHistory(((),))
@@ -1055,3 +1057,18 @@ def test_histories_whose_rows_can_not_be_told_apart_have_keys_of_their_own_unles
         check.check(7)
     assert [bool(why) for why, _ in met] == [False, True]
     assert [apart for _, apart in met] == [False, not static]
+
+
+@pytest.mark.parametrize(
+    ("law", "folder", "step"), [("", "", ": drawing"), ("a crash", "a-crash", ", a crash: drawing")]
+)
+def test_each_invariant_saves_in_a_folder_of_its_own_and_is_named_in_each_step(
+    law: str, folder: str, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    monkeypatch.setattr(job_check, "doing", steps.append)
+    check = JobCheck(options(copy, folder=tmp_path), Copies(), Variation(RUN, law, [0] if law else None))
+    assert check.store.folder == tmp_path / folder
+    assert JobCheck(options(copy), Copies(), Variation(RUN, law)).store.folder is None
+    check.doing("drawing")
+    assert steps == [f"{check.judge.name}{step}"]

@@ -14,6 +14,7 @@ import pytest
 from memory_jobs import RUN, MemoryRunner, copy, options
 from streamproof import BadInput, Inconclusive, Sink, Violated
 from streamproof.properties.checking.fuzzing.divergences import EXCLUDED_RULES, FILTERED_WATERMARK
+from streamproof.properties.checking.jobs.conclusion import notes_on
 from streamproof.properties.checking.jobs.draws import DAY_US, Draws
 from streamproof.properties.checking.jobs.invariants import IN_COMMIT, Invariants
 from streamproof.properties.checking.jobs.job_check import (
@@ -41,6 +42,7 @@ from streamproof.properties.outcomes.equality import Equality
 from streamproof.properties.outcomes.outcomes import Difference
 from streamproof.properties.witnesses.job.clock import Watermarks
 from streamproof.properties.witnesses.job.plan.plans import Plan
+from streamproof.properties.witnesses.job.plan.skeletons import Skeleton
 from streamproof.properties.witnesses.job.running import Declared, QueryOutput
 from streamproof.properties.witnesses.run_options import BEFORE, MIDDLE, PLAIN, Crash, RunOptions
 from streamproof.properties.witnesses.spark.engine import TookTooLong
@@ -600,3 +602,15 @@ def test_the_counterexamples_of_each_law_have_a_folder_of_their_own(tmp_path: Pa
     folders = [check_of(variation=one, folder=tmp_path).store.folder for one in variations]
     assert folders == [tmp_path, tmp_path / "a-restart"]
     assert check_of().store.folder is None
+
+
+@pytest.mark.parametrize(("declared", "met"), [(True, False), (False, True)])
+def test_the_notes_are_on_the_declared_plan_or_else_on_that_of_the_runs(declared: bool, met: bool) -> None:
+    known, unknown = Plan(operators=frozenset({"Filter"}), skeleton=Skeleton(untimed=True)), Plan()
+    plans = [known if one else unknown for one in (declared, met)]
+    judge: Any = SimpleNamespace(
+        declared=SimpleNamespace(plan=plans[0]), met=SimpleNamespace(plan=plans[1]), witness=SimpleNamespace(sources=[])
+    )
+    assert [note.partition(":")[0] for note in notes_on(judge)] == ["Note (no timeout)"]
+    judge.declared.plan = judge.met.plan = unknown
+    assert notes_on(judge) == []

@@ -7,6 +7,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -71,6 +72,12 @@ def test_a_job_without_a_name_of_its_own_is_refused_with_the_remedy(nameless: An
         BadInput, match=r"the process of PySpark 4\.1\.4 can't find .*\. Define it by def or class at the top of"
     ):
         require_named(nameless, "4.1.4")
+
+
+def test_a_job_in_a_request_is_named_by_its_function() -> None:
+    request = SimpleNamespace(runner=SimpleNamespace(job=within()), unpicklable=within())
+    with pytest.raises(BadInput, match=r"can't find within\.inner \(.*test_other_pyspark.py:\d+\) by"):
+        other_pyspark._pickled(request, {}, "4.1.4")
 
 
 def test_a_function_of_the_program_itself_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

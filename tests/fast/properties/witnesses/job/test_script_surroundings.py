@@ -59,12 +59,22 @@ def test_a_module_in_a_folder_without_init_is_imported_anew_and_pickled_by_refer
         assert sys.modules["of_folder.deep.beside_it"] is found["module"]  # else cloudpickle sends its content
 
 
-def test_a_module_that_a_test_has_imported_stays_the_test_s(run: Run, tmp_path: Path) -> None:
-    write(tmp_path, job="import of_a_test as it\nit.seen.append(1)\nseen = it.seen\n", of_a_test="seen = []\n")
+@pytest.mark.parametrize("folder", ["", "above"])
+def test_a_module_that_a_test_has_imported_stays_the_test_s(run: Run, tmp_path: Path, folder: str) -> None:
+    text, name = "import of_a_test as it\nit.seen.append(1)\nseen = it.seen\n", "of_a_test"
+    script = tmp_path / "job.py"
+    if folder:  # a module of the package above the script
+        text, name = text.replace("of_a_test", "above.of_a_test"), "above.of_a_test"
+        script = tmp_path / "above" / "jobs" / "job.py"
+        script.parent.mkdir(parents=True)
+        for package in (script.parent, script.parent.parent):
+            (package / "__init__.py").write_text("")
+    script.write_text(text)
+    (tmp_path / folder / "of_a_test.py").write_text("seen = []\n")
     sys.path.insert(0, str(tmp_path))
-    own = importlib.import_module("of_a_test")
-    assert run("job.py")["seen"] == [1]
-    assert sys.modules.pop("of_a_test") is own
+    own = importlib.import_module(name)
+    assert run(str(script.relative_to(tmp_path)))["seen"] == [1]
+    assert sys.modules.pop(name) is own
     assert own.seen == []
 
 

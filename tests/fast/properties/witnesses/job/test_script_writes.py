@@ -194,3 +194,18 @@ def test_the_java_side_of_a_writer_that_does_not_stream_takes_whatever_it_is_tol
     idle = Idle()
     assert idle.format("x").option("a", 1) is idle
     assert idle.called == ["format", "option"]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"format": "parquet"}, "(line 3, parquet)"),
+        ({"name": "q", "target": "lake.t"}, "'q' (line 3, lake.t)"),
+        ({"function": print, "format": "parquet"}, "(line 3, foreachBatch)"),
+        ({"of_rows": print, "target": "lake.t"}, "(line 3, foreach)"),
+        ({}, "(line 3, a sink without a format)"),
+        ({"is_elsewhere": True, "format": "delta"}, "(line 3 of b.py, delta)"),
+    ],
+)
+def test_a_query_of_a_script_is_named_by_its_line_and_sink(given: dict[str, Any], text: str) -> None:
+    assert str(Write(None, line=3, where="b.py", **given)) == text  # type: ignore[arg-type]

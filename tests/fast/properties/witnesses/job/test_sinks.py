@@ -428,3 +428,11 @@ def test_a_partition_s_column_may_begin_like_a_folder_that_spark_leaves_out(tmp_
     written(tmp_path / "_day=1" / "part-0.parquet", {"n": 1})
     written(tmp_path / "_day" / "part-0.parquet", {"n": 2})
     assert Sink.parquet(job).read(str(tmp_path)) == [{"n": 1, "_day": "1"}]
+
+
+def test_a_target_without_rows_lacks_no_column(tmp_path: Path) -> None:
+    sink = Sink.parquet(job, without=["b"])
+    assert sink.read(str(tmp_path)) == []
+    pa.parquet.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    with pytest.raises(BadInput, match="the target has no column 'b', but has 'a'"):
+        sink.read(str(tmp_path))
