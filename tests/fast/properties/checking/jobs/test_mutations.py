@@ -267,6 +267,7 @@ def test_a_script_is_changed_in_memory_without_the_lines_that_change_no_result(t
         ('a.withWatermark("at", "0 seconds")', '→ `"0 seconds"`'),
         ("zip(a, b, strict=True)", "False"),  # it changes no result
         ('F.count("amount")', '→ `"user"`'),
+        ('a.format("append")', "overwrite"),  # a format, and no mode
         ('F.window("at", "1 second")', '500 ms"'),  # no interval of Spark
         ('a.execute("UPDATE t SET b = c")', "<>"),  # an assignment
         ('a.execute("CREATE OR REPLACE TABLE t (b INT)")', "AND"),
@@ -297,6 +298,10 @@ def texts(folder: Path, text: str) -> list[str]:
         (
             "INSERT INTO t VALUES (?) ON CONFLICT (a) DO UPDATE SET b = 1",
             ["INSERT INTO t VALUES (?)", "INSERT INTO t VALUES (?) ON CONFLICT (a) DO NOTHING"],
+        ),
+        (
+            "MERGE INTO t USING s ON a > b WHEN MATCHED THEN DELETE",
+            ["MERGE INTO t USING s ON a >= b WHEN MATCHED THEN DELETE"],
         ),
         ("SELECT DISTINCT a FROM t", ["SELECT a FROM t"]),
         ("SELECT a FROM t UNION ALL SELECT a FROM u", ["SELECT a FROM t UNION SELECT a FROM u"]),

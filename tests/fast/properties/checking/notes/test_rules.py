@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from streamproof.properties.checking.notes.rules import Note, notes_of
+from streamproof.properties.checking.notes.rules import Note, _Linter, notes_of
 from streamproof.properties.generators.plans.drawing import draw_query
 from streamproof.properties.witnesses.job.plan.skeletons import Filtered, Skeleton, TableLookup
 from streamproof.reference.core.durations import UNITS_US
@@ -265,3 +266,17 @@ def test_a_function_with_timers_of_event_time_drops_late_rows() -> None:
 
 def test_a_function_without_timeouts_is_noted() -> None:
     assert {*named(VIEWS, untimed=True)} == {"no timeout"}
+
+
+@pytest.mark.parametrize(
+    ("before_us", "after_us", "apart_us"),
+    [(0, HOUR, 0), (HOUR, -MINUTE, -MINUTE), (-MINUTE, HOUR, MINUTE), (None, None, 0), (None, -MINUTE, -MINUTE)],
+)
+def test_the_nearest_match_of_a_row_is_within_the_bounds_of_the_join(
+    before_us: int | None, after_us: int | None, apart_us: int
+) -> None:
+    stage: Any = SimpleNamespace(plan=joined("inner", before_us, after_us))
+    linter: Any = None
+    assert [_Linter.apart_us(linter, stage, source) for source in "01"] == [apart_us, -apart_us]
+    stage.plan = TIMED
+    assert _Linter.apart_us(linter, stage, "0") == 0

@@ -33,6 +33,7 @@ from streamproof.properties.generators.columns.terms import (
     COLUMN,
     CONSTANT,
     Term,
+    evaluate,
     is_comparison,
     outcome,
     shown,
@@ -247,6 +248,26 @@ def test_few_values_around_constants_are_drawn_in_a_history(found: Any) -> None:
     sizes = {len({*one["amount"]}) for one in chosen if one}
     assert max(sizes) == FEW
     assert {value for one in chosen for value in one.get("amount", ())} == {*range(20)}
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (term("LessThan", None, 5), None),
+        (term("LessThan", 5, None), None),
+        (term("Contains", None, "a"), None),
+        (term("Add", 1, None), None),
+        (term("In", None, 1), None),
+        (term("In", None, None), None),
+        (term("In", 1, 1, None), True),
+        (term("In", 2, 1, None), None),
+        (term("In", 2, 1), False),
+        (term("EqualNullSafe", None, None), True),
+        (term("Least", None, 2, 1), 1),
+    ],
+)
+def test_an_expression_of_null_is_null_as_on_spark(made: Term, expected: Any) -> None:
+    assert evaluate(made, {}) == expected
 
 
 @pytest.mark.parametrize("value", [5, "2024-07-01", True, b"x"])

@@ -143,6 +143,14 @@ def test_a_type_without_values_is_named_wherever_it_is() -> None:
     assert unsupported(pa.struct([])) is None
 
 
+@pytest.mark.parametrize("list_of", [pa.list_, pa.large_list])
+def test_members_of_lists_are_in_utc(list_of: Any) -> None:
+    at = datetime(2024, 7, 1, 12, tzinfo=UTC)
+    (values,) = plain_values(pa.array([[at, None]], list_of(pa.timestamp("us", "Europe/Berlin"))))
+    assert values == [at, None]
+    assert values[0].tzinfo is UTC
+
+
 def test_maps_are_dicts_and_zones_are_utc() -> None:
     kind = pa.map_(pa.string(), pa.timestamp("us", "Europe/Berlin"))
     (value,) = plain_values(pa.array([[("a", AROUND)]], kind))

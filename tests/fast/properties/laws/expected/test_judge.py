@@ -209,3 +209,14 @@ def test_a_history_without_others_has_its_own_rows_alone_under_the_keys_of_the_s
     asked.clear()
     assert judge.beside(shared[1], wrong, PLAINLY).differs
     assert asked == [["b"]]
+
+
+def test_columns_that_a_result_lacks_stay_known_where_later_histories_expect_no_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(FunctionOracle, "allows_fewer_columns", True)
+    judge = replace(judge_of(), oracle=FunctionOracle(at_end))
+    judge.met.columns = ["user", "at"]
+    for given in (history("a"), JobHistory(((),))):
+        judge.expected([given], PLAINLY)
+        assert judge.met.left_out == ["amount"]

@@ -199,6 +199,14 @@ def test_a_join_may_follow_windows_and_reads_an_input_that_they_do_not() -> None
     assert found.rows == [[{"user": "a", "n": 2}], []]
 
 
+def test_a_column_named_like_the_bound_of_a_window_keeps_no_event_time() -> None:
+    starts = Source("clicks", SCHEMA.append(pa.field("start", pa.string())), "at", ("user",))
+    columns = {"user": "clicks.user", "begin": "clicks.start", "id": "views.id"}
+    join = stream_join("inner", BOTH, columns=columns)
+    with pytest.raises(BadInput, match="event time"):
+        expected(join >> windows("20 seconds"), joined([row(1)], [seen(9)], 10), None, (starts, VIEWS))
+
+
 @pytest.mark.parametrize("bound", ["start", "end"])
 def test_a_window_goes_through_a_join_with_its_start_or_its_end(bound: str) -> None:
     columns = {"user": "clicks.user", "bound": f"clicks.{bound}", "id": "views.id"}

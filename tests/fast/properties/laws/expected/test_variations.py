@@ -230,3 +230,17 @@ def test_a_violated_invariant_says_what_both_runs_emit() -> None:
     assert never.sentence.endswith("emits no such row at the end; without a crash it emits n 1.")
     other = counterexample([one], [two], Difference(None, [one], [two]))
     assert other.sentence.endswith("emits n 2 at the end; without a crash it emits n 1.")
+
+
+@pytest.mark.parametrize(
+    ("count", "given", "sizes"),
+    [(9, 3, [3, 2, 4]), (9, 1, [1, 4, 4]), (5, 2, [2, 3]), (4, 2, [2, 2]), (1, 3, [1])],
+)
+def test_one_cut_is_left_and_the_batches_behind_the_drawn_ones_stay_one(
+    count: int, given: int, sizes: list[int]
+) -> None:
+    rows = [Arrival("clicks", {"n": number}) for number in range(count)]
+    merged = Cuts().variation(RUN, given).vary(JobHistory(tuple((row,) for row in rows), tuple(range(count))))
+    assert [row for batch in merged.batches for row in batch] == rows
+    assert [len(batch) for batch in merged.batches] == sizes
+    assert [*merged.clock] == [batch[-1].row["n"] for batch in merged.batches]

@@ -447,6 +447,29 @@ def test_a_query_may_choose_where_its_state_is_unless_another_version_goes_on_fr
     assert {*chose} == {False}
 
 
+@pytest.mark.parametrize(
+    ("owns", "settings", "kind", "chosen"),
+    [
+        (True, {}, "Deduplicate", True),
+        (False, {}, "Deduplicate", False),
+        (True, {"spark.sql.streaming.x": "1"}, "Deduplicate", False),
+        (True, {"spark.sql.shuffle.partitions": "1"}, "Deduplicate", True),
+        (True, {}, "TransformWithStateInPySpark", False),
+    ],
+)
+def test_a_query_has_spark_s_default_store_where_it_may_choose(
+    owns: bool, settings: dict[str, str], kind: str, chosen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(declaration, "default_store", lambda: {"a": "b"})
+    monkeypatch.setattr(declaration, "with_settings", lambda session, given: contextlib.nullcontext(given))
+    monkeypatch.setattr(declaration.connect, "is_asked", lambda: False)
+    plan = SimpleNamespace(analyzed=lambda: SimpleNamespace(toString=lambda: kind))
+    result: Any = SimpleNamespace(sparkSession=None, _jdf=SimpleNamespace(queryExecution=lambda: plan))
+    job: Any = SimpleNamespace(run=RunOptions(settings=settings), owns_checkpoint=owns)
+    with declaration.JobDeclaration.storing(job, result) as given:
+        assert given == ({"a": "b"} if chosen else None)
+
+
 def test_each_version_has_its_settings(session: Session) -> None:
     seen: list[Any] = []
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from memory_spark import Session, memory_session
 from streamproof import BadInput
+from streamproof.properties.witnesses.job.scripts import answers
 from streamproof.properties.witnesses.job.scripts.reads import Frames, Read, as_declared, of_topics
 
 
@@ -127,3 +129,22 @@ def test_the_columns_of_a_table_have_the_types_and_the_order_of_the_reader_s_sch
     assert as_declared(frame, Read(), "t", "job.py") is frame
     with pytest.raises(BadInput, match=r"reads the column none of .*, and reads\['t'\] has Other, n, m"):
         as_declared(frame, Read(schema="none int"), "t", "job.py", cast=True)
+
+
+@pytest.mark.parametrize("target", ["out", ["out", "other"], None])
+def test_only_a_single_path_may_be_a_target_that_is_read_again(target: Any) -> None:
+    asked: list[Any] = []
+
+    class Reader:
+        def load(self, *given: Any) -> Any:
+            return given
+
+    def instead_of(path: str | None) -> str | None:
+        asked.append(path)
+        return None if path is None else "kept"
+
+    lift: Any = SimpleNamespace(instead_of=instead_of)
+    load = answers._readers_of_targets(lift, Reader)["load"]
+    is_path = isinstance(target, str)
+    assert load(Reader(), target) == (("kept",) if is_path else () if target is None else (target,))
+    assert asked == [target if is_path else None]

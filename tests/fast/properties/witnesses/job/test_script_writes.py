@@ -209,3 +209,22 @@ def test_the_java_side_of_a_writer_that_does_not_stream_takes_whatever_it_is_tol
 )
 def test_a_query_of_a_script_is_named_by_its_line_and_sink(given: dict[str, Any], text: str) -> None:
     assert str(Write(None, line=3, where="b.py", **given)) == text  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "ran", "notes"),
+    [
+        ("run_line_magic", ("run", "./other"), ["./other"], []),
+        ("magic", ("run", "./other"), ["./other"], []),
+        ("run_line_magic", ("pip", "install x"), [], ["pip install x isn't run"]),
+        ("system", ("run", "x"), [], ["run x isn't run"]),
+    ],
+)
+def test_a_notebook_runs_other_notebooks_by_the_magic_of_that_name_alone(
+    method: str, arguments: tuple[str, ...], ran: list[str], notes: list[str]
+) -> None:
+    seen: list[str] = []
+    said: list[str] = []
+    lift: Any = SimpleNamespace(note=said.append)
+    getattr(notebooks.Notebook(lift, seen.append), method)(*arguments)
+    assert (seen, said) == (ran, notes)

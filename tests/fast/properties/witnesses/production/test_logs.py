@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -15,7 +16,7 @@ from streamproof.properties.generators.columns.resolving import resolve
 from streamproof.properties.system.installed.spark_versions import struct_of_arrow
 from streamproof.properties.witnesses.production import checkpoint, delta_source, file_source, kafka_source, output
 from streamproof.properties.witnesses.production.files import Files
-from streamproof.properties.witnesses.production.reading import Reading, ReadSource
+from streamproof.properties.witnesses.production.reading import Reading, ReadSource, with_time
 
 CLICKS = resolve(Input("user string, at timestamp", key="user", name="clicks")).source
 
@@ -340,3 +341,11 @@ def test_where_a_source_began_is_read_with_and_without_a_version(tmp_path: Path)
     for text in ('\0v1\n{"clicks": {"0": 5}}', '{"clicks": {"0": 5}}'):
         write(tmp_path, {"sources/0/0": [text]}, "")
         assert found.start_of("0") == {"clicks": {"0": 5}}
+
+
+def test_a_row_has_its_event_time_as_a_timestamp_whatever_the_form() -> None:
+    row = {"user": "a", "at": datetime(2024, 7, 1, tzinfo=UTC)}
+    assert with_time(CLICKS, row) == row
+    in_seconds = resolve(Input("user string, at bigint", key="user", time="at", time_format="s")).source
+    assert with_time(in_seconds, {"user": "a", "at": 1_719_792_000}) == row
+    assert with_time(in_seconds, {"user": "a", "at": None}) == {"user": "a", "at": None}
