@@ -264,9 +264,11 @@ def test_few_values_around_constants_are_drawn_in_a_history(found: Any) -> None:
         (term("In", 2, 1), False),
         (term("EqualNullSafe", None, None), True),
         (term("Least", None, 2, 1), 1),
+        (term("Alias", 5), 5),
+        (term("Nvl", None), None),
     ],
 )
-def test_an_expression_of_null_is_null_as_on_spark(made: Term, expected: Any) -> None:
+def test_an_expression_is_null_where_it_is_on_spark(made: Term, expected: Any) -> None:
     assert evaluate(made, {}) == expected
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from streamproof.properties.generators.columns.histories.drawing import draw_histories
-from streamproof.properties.generators.columns.histories.shrinking import _key_size, _Values, shrink, size
+from streamproof.properties.generators.columns.histories.shrinking import _key_size, _Placed, _Values, shrink, size
 from streamproof.properties.generators.columns.inputs import Input
 from streamproof.properties.generators.columns.resolving import resolve_all
 
@@ -47,3 +49,14 @@ def test_only_simpler_values_of_the_user_s_are_tried(kind: str) -> None:
         simpler = [*values._of_column("rows", "v", value)]
         assert value not in simpler
         assert all(values.size("rows", "v", one) < values.size("rows", "v", value) for one in simpler)
+
+
+def test_a_column_is_simplified_in_every_row_that_has_a_simpler_value() -> None:
+    inputs = resolve_all([Input("k string, at timestamp, v int, w int", key="k", name="rows")], 0)
+    of_rows = [{"k": "a", "at": None, "v": value, "w": 7} for value in (5, 5, 0)]
+    rows: Any = [_Placed(0, "rows", row, "") for row in of_rows]
+    found = [[(one.row["v"], one.row["w"]) for one in made] for made in _Values(inputs, 0).simpler(rows)]
+    assert found[0] == [(0, 0)] * 3
+    assert [(0, 7)] * 3 in found  # one column in all rows
+    assert [(0, 0), (5, 7), (0, 7)] in found  # one row
+    assert [(5, 7), (0, 7), (0, 7)] in found  # one value

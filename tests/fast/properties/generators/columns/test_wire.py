@@ -18,7 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from streamproof import BadInput, MissingTool, avro
 from streamproof.properties.counterexamples.tables import arrivals_table
-from streamproof.properties.generators.columns.debezium import are_in_order
+from streamproof.properties.generators.columns.debezium import are_in_order, envelope
 from streamproof.properties.generators.columns.forms.payloads import (
     EMPTY,
     FAULTS,
@@ -522,6 +522,24 @@ def test_debezium_s_envelopes_follow_from_the_changes_before() -> None:
     assert [json.loads(record["key"]) for record in records] == [{"id": 1}] * 6 + [{"id": 2}] * 2
     assert resolved.source.wire_time is None
     assert resolved.source.records_key is None
+
+
+@pytest.mark.parametrize(
+    ("op", "before", "images", "snapshot"),
+    [
+        ("c", False, ["before", None, "after", 1], "false"),
+        ("r", False, ["before", None, "after", 1], "true"),
+        ("u", True, ["before", 2, "after", 1], "false"),
+        ("d", True, ["before", 2, "after", None], "false"),
+    ],
+)
+def test_an_envelope_says_its_images_and_whether_it_is_of_the_first_snapshot(
+    op: str, before: bool, images: list[Any], snapshot: str
+) -> None:
+    row, columns = {"n": 1, "ts_ms": 7}, [pa.field("n", pa.int64())]
+    made = json.loads(envelope(row, columns, "t", op, {"n": 2} if before else None, 3))
+    assert [made["before"] and made["before"]["n"], made["after"] and made["after"]["n"]] == images[1::2]
+    assert (made["op"], made["source"]["snapshot"], made["source"]["txId"]) == (op, snapshot, 3)
 
 
 def test_only_a_row_that_never_was_there_is_a_snapshot_s() -> None:

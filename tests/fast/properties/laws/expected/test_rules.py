@@ -553,3 +553,9 @@ def test_a_column_called_start_keeps_no_event_time_unless_it_is_of_a_window() ->
     join = stream_join("inner", "user", columns={"user": "clicks.user", "start": "clicks.start"})
     with pytest.raises(BadInput, match="the rule before it keeps no event time"):
         expected(join >> windows("10 seconds"), JobHistory(((),)), None, sources)
+
+
+def test_a_rule_is_followed_by_a_rule_alone() -> None:
+    other: Any = 5
+    with pytest.raises(TypeError, match="unsupported operand"):
+        windows("10 seconds") >> other

@@ -14,7 +14,7 @@ from streamproof.properties.counterexamples.counterexample import Counterexample
 from streamproof.properties.counterexamples.of_jobs import counterexample_of
 from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
 from streamproof.properties.laws.all import UPGRADE, saved_variation, variations_of
-from streamproof.properties.laws.metamorphic.crash import Replay
+from streamproof.properties.laws.metamorphic.crash import CRASHES, Replay
 from streamproof.properties.laws.metamorphic.cuts import Cuts
 from streamproof.properties.laws.metamorphic.order import OrderLaw
 from streamproof.properties.laws.metamorphic.restart import Restart
@@ -244,3 +244,16 @@ def test_one_cut_is_left_and_the_batches_behind_the_drawn_ones_stay_one(
     assert [row for batch in merged.batches for row in batch] == rows
     assert [len(batch) for batch in merged.batches] == sizes
     assert [*merged.clock] == [batch[-1].row["n"] for batch in merged.batches]
+
+
+def test_a_history_that_runs_alone_dies_in_its_share_of_the_places_or_in_all_of_them() -> None:
+    crashes = [Crash(batch) for batch in range(CRASHES + 1)]
+    for given, number, share in (
+        (crashes, 0, [crashes[0], crashes[CRASHES]]),
+        (crashes, 1, crashes[1:2]),
+        (crashes, CRASHES + 1, crashes[1:2]),
+        (crashes[:1], 1, crashes[:1]),
+    ):
+        varied = Replay().variation(RUN, given)
+        assert varied.share is not None
+        assert [*varied.share(number).run.crash_in] == share

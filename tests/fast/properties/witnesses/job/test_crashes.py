@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from streamproof import BadInput, Input, Sink
 from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.witnesses.job.clock import Watermarks
@@ -375,3 +376,22 @@ def test_queries_that_a_job_starts_beside_its_own_are_stopped_and_refused(
     with pytest.raises(BadInput, match=said):
         query.refuse_others(own)
     assert stopped == [one for one in active if one != "0"]
+
+
+def test_a_repartitioning_that_spark_refuses_is_refused_with_its_reason() -> None:
+    class Session:
+        version = "4.2.0"
+
+        @property
+        def _streamingCheckpointManager(self) -> Any:
+            raise PySparkException("the state has 5 partitions.\nsee the manual")
+
+    def job() -> None: ...
+
+    query: Any = SimpleNamespace(spark=Session(), checkpoint=Path("c"), declaration=SimpleNamespace(job=job))
+    upgrade = UpgradeRun(query, Earlier(write))
+    with pytest.raises(BadInput, match=r"^repartition=5: Spark refuses .*: the state has 5 partitions: give another"):
+        upgrade.repartition(5)
+    query.spark = SimpleNamespace(version="4.1.0")
+    with pytest.raises(BadInput, match=r"^repartition=5: PySpark 4\.1\.0 can't repartition state: use 4\.2 or newer$"):
+        upgrade.repartition(5)

@@ -9,11 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from streamproof.properties.witnesses.job.scripts import execution, pipelines
+from streamproof.properties.witnesses.job.scripts import execution, lifting, pipelines
 from streamproof.properties.witnesses.job.scripts.execution import _raised
 from streamproof.properties.witnesses.job.scripts.lifting import Lift, ScriptSource
 from streamproof.properties.witnesses.job.scripts.pipelines import Flow, Pipeline, declare_all
 from streamproof.properties.witnesses.job.scripts.project import project_of
+from streamproof.properties.witnesses.job.scripts.reads import Read
 from streamproof.properties.witnesses.job.scripts.statements import Declaration, declarations_of
 from streamproof.reference.core.errors import BadInput
 
@@ -209,3 +210,28 @@ def test_an_error_on_an_unknown_line_may_have_any_query_behind_it(tmp_path: Path
     text = "query = frame.writeStream.start()\nspark.stop()"
     lift: Any = SimpleNamespace(source=ScriptSource(tmp_path / "a.py"), failed=None, text=text)
     assert execution._rest(lift, ValueError()) == text
+
+
+@pytest.mark.parametrize(("kind", "rows"), [("TemporaryView", "its rows"), ("StreamingTable", None)])
+def test_a_batch_read_of_a_view_has_the_view_s_rows_and_of_a_table_none(kind: str, rows: str | None) -> None:
+    pipeline: Any = Pipeline(Run(), {"a": kind})
+    pipeline.rows = lambda dataset: "its rows"
+    tables = SimpleNamespace(answer=lambda read, in_order: {})
+    lift: Any = SimpleNamespace(tables=tables, pipeline=pipeline)
+    assert Lift.table(lift, Read(target="a")) == rows
+    assert Lift.table(lift, Read(target="b")) is None
+
+
+@pytest.mark.parametrize("owner", ["inputs", "tables", "views"])
+def test_a_table_named_stream_is_read_by_its_name(owner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifting, "server_session", lambda spark: spark)
+    monkeypatch.setattr(lifting, "relations_of", lambda spark, text: [])
+    given = {"inputs": SimpleNamespace(frames={}), "tables": SimpleNamespace(frames={}), "views": []}
+    lift: Any = SimpleNamespace(spark=None, answering=[], **given)
+    text = "SELECT * FROM STREAM s"
+    assert Lift.statement(lift, text) == ("SELECT * FROM s", None)
+    if owner == "views":
+        lift.views = ["Stream"]
+    else:
+        setattr(lift, owner, SimpleNamespace(frames={"Stream": None}))
+    assert Lift.statement(lift, text) == (text, None)
