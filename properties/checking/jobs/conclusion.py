@@ -148,7 +148,9 @@ def _unmet_tables(witness: RowsWitness, histories: Sequence[JobHistory]) -> list
     drawn = {row[columns[name]] for history in histories for name, row in history.arrivals}
     remedy = f'Input(…, values={{"{next(iter(columns.values()))}": […]}}) lists values to draw'
     return [
-        f"rows with a key of the table {name} ({remedy})" for name in witness.keyed if not drawn & witness.keys_of(name)
+        f"rows with a key of the table {name} ({remedy})"
+        for name in sorted(witness.keyed)
+        if not drawn & witness.keys_of(name)
     ]
 
 

@@ -148,3 +148,18 @@ def test_only_a_single_path_may_be_a_target_that_is_read_again(target: Any) -> N
     is_path = isinstance(target, str)
     assert load(Reader(), target) == (("kept",) if is_path else () if target is None else (target,))
     assert asked == [target if is_path else None]
+
+
+@pytest.mark.parametrize(("instead", "given"), [(None, ("table", "t")), ("kept", ("parquet", "kept"))])
+def test_a_table_that_a_function_wrote_is_read_from_its_files_and_others_by_name(
+    instead: str | None, given: tuple[str, str]
+) -> None:
+    class Reader:
+        def table(self, name: str) -> Any:
+            return "table", name
+
+        def format(self, name: str) -> Any:
+            return SimpleNamespace(load=lambda path: (name, path))
+
+    lift: Any = SimpleNamespace(instead_of=lambda path: instead)
+    assert answers._readers_of_targets(lift, Reader)["table"](Reader(), "t") == given
