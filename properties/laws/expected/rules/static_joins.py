@@ -78,7 +78,7 @@ def static_join(
             raise BadInput(
                 f"{name}: both the input and the table have a column {twice[0]!r}: rename the table's column"
             )
-        types = pa.Table.from_pylist([dict(row) for row in whole]).schema if whole else pa.schema([])
+        types = pa.Table.from_pylist([dict(row) for row in whole]).schema
         fields = [types.field(column) if column in types.names else pa.field(column, pa.null()) for column in added]
         schema = pa.schema([*stream.schema, *fields])
         return replace(

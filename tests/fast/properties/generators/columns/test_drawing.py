@@ -29,7 +29,7 @@ from streamproof.properties.generators.columns.histories.drawing import (
 from streamproof.properties.generators.columns.histories.goals import LATE, covered, goals
 from streamproof.properties.generators.columns.histories.shrinking import shrink
 from streamproof.properties.generators.columns.inputs import Input, ResolvedInput
-from streamproof.properties.generators.columns.key_spaces import key_family
+from streamproof.properties.generators.columns.key_spaces import key_family, key_space
 from streamproof.properties.generators.columns.model import Arrival, JobHistory, Source
 from streamproof.properties.generators.columns.resolving import resolve, resolve_all
 
@@ -261,6 +261,14 @@ def test_real_keys_of_another_input_are_drawn_where_they_have_as_many_columns(jo
 @pytest.mark.parametrize("batches", [1, 2, 3, 4])
 def test_histories_may_have_few_batches(clicks: ResolvedInput, batches: int) -> None:
     assert {len(history.clock) for history in histories([clicks], 5, batches=batches)} == {batches}
+
+
+def test_inputs_with_keys_of_other_lengths_share_the_first_column() -> None:
+    one, two = resolve_all(
+        [Input("a string, at timestamp", key="a"), Input("b string, c int, at timestamp", key=("b", "c"), name="two")]
+    )
+    for inputs in ([one, two], [two, one]):
+        assert key_space([given.source for given in inputs]).columns == {"events": "a", "two": "b"}
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,11 @@ def test_values_are_a_sequence_or_a_strategy() -> None:
     assert set(pools["state"]) == {"paid", "open"}
 
 
+def test_a_nested_value_may_have_another_form_than_arrow_s() -> None:
+    given = Input("at timestamp, v array<int>, w struct<a: int>", values={"v": [(1, 2)], "w": [{}]})
+    assert resolve(given).pools == {"v": ([1, 2],), "w": ({"a": None},)}
+
+
 def test_the_same_seed_draws_the_same_from_a_strategy() -> None:
     given = Input(CLICKS, key="user", values={"amount": st.integers(-(10**6), 10**6)})
     assert resolve(given, 1).pools == resolve(given, 1).pools != resolve(given, 2).pools

@@ -13,6 +13,7 @@ from streamproof.properties.witnesses.job.plan.skeletons import (
     _freed,
     _linear,
     _NoModel,
+    _time_of_window,
     _Translation,
     _window_of,
 )
@@ -284,3 +285,23 @@ def test_a_generated_column_is_an_input_column_too() -> None:
     source = PlanOperator("StreamingRelation", Operator("StreamingRelation", output=[AT, USER], streams=True), [])
     generate = PlanOperator("Generate", Operator("Generate", output=[AT, USER, WHO, PAID], streams=True), [], [source])
     assert translation.of(generate) == Scan("0", ("at#1", "user#2", "who#4", "paid#3"))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "is_time"),
+    [
+        (["PreciseTimestampConversion", "Subtract", "PreciseTimestampConversion", "GetStructField"], True),
+        (["PreciseTimestampConversion", "Add", "PreciseTimestampConversion", "GetStructField"], False),
+        (["Subtract", "PreciseTimestampConversion", "GetStructField"], False),
+        ([], False),
+    ],
+)
+def test_the_time_of_a_window_is_of_the_window_s_column(kinds: list[str], is_time: bool) -> None:
+    def nested(of: Expression) -> Tree:
+        for kind in reversed(kinds):
+            of = call(kind, of)
+        return tree_of(of)
+
+    found = _time_of_window(nested(AT))
+    assert (found is not None and found.node["name"] == "at") == is_time
+    assert _time_of_window(nested(literal(1))) is None
