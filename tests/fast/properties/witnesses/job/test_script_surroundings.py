@@ -304,3 +304,16 @@ def test_the_folder_above_in_which_a_module_was_found_is_the_second_that_is_sear
         sys.path.remove(str(tmp_path / "jobs"))
     assert sys.path.count(str(tmp_path)) == 1
     assert sys.path.index(str(tmp_path)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "is_skipped"),
+    [("delta.tables.DeltaTable", True), ("delta.tables.Other", False), ("delta.other", False)]
+    + [(f"{package}.Client", True) for package in sorted(absent.CLIENTS)]
+    + [(f"{package}.log", False) for package in sorted(absent.QUIET)],
+)
+def test_only_calls_of_writers_are_left_out(name: str, is_skipped: bool) -> None:
+    module, _, last = name.rpartition(".")
+    found = getattr(absent.AbsentModule(module, print), last)
+    assert isinstance(found, absent.Absent)
+    assert (found._skip is print) == is_skipped

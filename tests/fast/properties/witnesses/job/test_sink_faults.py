@@ -20,7 +20,13 @@ from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.laws.metamorphic.sink_fault import SINK_FAULTS
 from streamproof.properties.witnesses.job.dying import faults
 from streamproof.properties.witnesses.job.dying.faults import AT, FAULTS, LateWrite, Seen, zombie
-from streamproof.properties.witnesses.job.query.faulted_sink import CHOSEN, NO_FUNCTION, ONE_FOLDER
+from streamproof.properties.witnesses.job.query.faulted_sink import (
+    CHOSEN,
+    NO_FUNCTION,
+    NO_KEYS,
+    ONE_FOLDER,
+    _why_not_two,
+)
 from streamproof.properties.witnesses.job.running import QueryOutput, Runner
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 
@@ -221,3 +227,15 @@ def test_a_fault_that_cannot_happen_says_why() -> None:
     assert ran(of_files, "lost-connection").fault.unmet == NO_FUNCTION
     assert ran(of_files, "two-queries").fault.unmet == ONE_FOLDER
     assert ran(NUMBERED, "retention").fault.unmet == "each of its files is also written by later batches"
+
+
+@pytest.mark.parametrize(("columns", "said"), [(("k", "k"), ""), (("k", "value"), NO_KEYS), (("value", "k"), NO_KEYS)])
+def test_a_second_query_has_rows_of_its_own_where_every_input_has_its_key_as_a_column(
+    columns: tuple[str, str], said: str
+) -> None:
+    inputs = resolve_all([Input("k string, at timestamp", key="k", name=name) for name in ("a", "b")])
+    runnable: Any = SimpleNamespace(job=SimpleNamespace(_store=object()), sources=[given.source for given in inputs])
+    feed: Any = SimpleNamespace(batches=[{name: pa.table({of: ["x"]}) for name, of in zip("ab", columns, strict=True)}])
+    assert _why_not_two(runnable, feed) == said
+    runnable.job = SimpleNamespace()
+    assert _why_not_two(runnable, feed) == ONE_FOLDER

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import pytest
 from streamproof import Input, Script
-from streamproof.properties.witnesses.job.dying.memory import Memory
+from streamproof.properties.witnesses.job.dying.memory import Memory, _is_same
 
 SEEN: set = set()
 COUNT = 0
@@ -353,3 +353,11 @@ def test_equal_values_of_other_types_are_put_back() -> None:
     write()
     memory.put_back()
     assert [(key, type(value)) for key, value in kept.items()] == [("n", bool), ("x", float), ("same", int)]
+
+
+def test_only_equal_parts_of_tuples_of_one_length_are_the_same() -> None:
+    kept = [1]
+    assert _is_same((1, "a", kept), (1, "a", kept))
+    for other in ((1, "a"), (1, "a", kept, 2), (1, "b", kept), (True, "a", kept), (1, "a", [1]), [1, "a", kept], 1):
+        assert not _is_same((1, "a", kept), other)
+        assert not _is_same(other, (1, "a", kept))
