@@ -38,6 +38,7 @@ def test_keys_are_simpler_in_the_order_in_which_they_are_drawn() -> None:
     keys = [1, 2, 9, 0, -1, 100]
     assert sorted(keys, key=_key_size) == keys
     assert sorted(["b", "a", "ab"], key=_key_size) == ["a", "b", "ab"]
+    assert sorted([None, b"ab", b"a"], key=_key_size) == [b"a", b"ab", None]
 
 
 @pytest.mark.parametrize("kind", ["int", "string"])

@@ -17,7 +17,7 @@ from streamproof.properties.generators.columns.forms.rows import microseconds
 from streamproof.properties.generators.columns.inputs import Input
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.resolving import resolve
-from streamproof.properties.laws.expected.oracles import FORGETS, BatchOracle
+from streamproof.properties.laws.expected.oracles import FORGETS, BatchOracle, JobOracle
 from streamproof.properties.witnesses.job.plan.plans import Plan
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.core.errors import BadInput, StreamproofError
@@ -218,3 +218,8 @@ def test_the_first_three_rows_are_named_where_the_expected_rows_cannot_be_comput
     with pytest.raises(BadInput, match="for the rows") as raised:
         oracle_of(leaves).expected([given], [SOURCE], RunOptions())  # type: ignore[attr-defined]
     assert f"for the rows {users[:3]}," in raised.value.message
+
+
+def test_a_job_as_an_oracle_is_code_of_the_user_s_and_the_check_s_own_job_is_not() -> None:
+    assert [*JobOracle().written] == []
+    assert [*JobOracle(nothing).written] == [nothing]
