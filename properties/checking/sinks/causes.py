@@ -198,6 +198,14 @@ REPORTS: Mapping[tuple[str, str], str] = {
 }
 """Public reports of the same defects, by the names of sink and fault."""
 
+DIFFERENCES: Mapping[tuple[str, str], str] = {
+    ("append", "death-within-write"): (
+        "an exception lets Spark abort the job, which deletes the job's finished tasks; SIGKILL leaves them"
+    ),
+    ("jdbc", "zombie"): "Derby is embedded: the old process has the database open, so no other process can",
+}
+"""The reasons why a simulated and a real fault have different verdicts, by the names of sink and fault."""
+
 
 def cause_of(sink: SinkContract, fault: str, verdict: SinkVerdict) -> tuple[str, str]:
     """Return the cause of a verdict and its source; return two empty texts for an unknown cause."""

@@ -15,7 +15,7 @@ from ...system.work import temporary_folder
 from ...witnesses.job.dying.faults import Seen
 from ...witnesses.spark.session import spark_session, work_folder
 from . import tracing
-from .causes import REPORTS, cause_of
+from .causes import DIFFERENCES, REPORTS, cause_of
 from .cohorts import SinkCohort, payments
 from .contracts import SinkContract
 from .faults import FAULTS, Fault
@@ -132,6 +132,11 @@ class Cell:
         return len({frozenset(way.counts) for way in self.ways.values()}) > 1
 
     @property
+    def difference(self) -> str:
+        """The reason why the simulation and the real process differ; empty if they agree, or for an unknown reason."""
+        return DIFFERENCES.get((self.sink.name, self.fault.name), "") if self.differs else ""
+
+    @property
     def cause(self) -> tuple[str, str]:
         """The cause of a bad verdict, and the source of the cause; both are empty without a bad verdict."""
         bad = [one for one in self.verdicts if one in BAD]
@@ -161,6 +166,7 @@ class Cell:
             "cause": cause,
             "source": source,
             "report": self.report,
+            "difference": self.difference,
             "why": self.played.why,
             "refusals": [*self.played.refusals],
             "not played": self.played.unmet,

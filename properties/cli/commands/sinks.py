@@ -221,5 +221,6 @@ def _lines(cell: Cell) -> Iterator[str]:
         if why:
             yield f"  {why[:300]}"
     if cell.differs:
-        yield "  " + "; ".join(f"{name}: {', '.join(way.verdicts)}" for name, way in cell.ways.items())
+        ways = "; ".join(f"{name}: {', '.join(way.verdicts)}" for name, way in cell.ways.items())
+        yield f"  {ways}" + f": {cell.difference}" * bool(cell.difference)
     yield f"  {cell.command}"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from paths import ROOT
 from streamproof.properties.checking.sinks import table
-from streamproof.properties.checking.sinks.causes import CAUSES, REPORTS, cause_of
+from streamproof.properties.checking.sinks.causes import CAUSES, DIFFERENCES, REPORTS, cause_of
 from streamproof.properties.checking.sinks.contracts import SinkContract
 from streamproof.properties.checking.sinks.faults import FAULTS, Fault
 from streamproof.properties.checking.sinks.sinks import NOT_PLAYED, SINKS, sink_named
@@ -109,6 +109,9 @@ def test_causes_are_of_sinks_and_faults_that_there_are() -> None:
         assert cell(sink, fault, PlayedFault(refusals=["no"])).report == ""
         assert f"]({report})" in (ROOT / "docs" / "sinks.md").read_text(encoding="utf-8")
         assert any(sink in cause.sinks and fault in cause.faults for cause in CAUSES)
+    for (sink, fault), why in DIFFERENCES.items():
+        assert cell(sink, fault, DOUBLED, PlayedFault()).difference == why
+        assert cell(sink, fault, DOUBLED, DOUBLED).difference == ""
     assert cause_of(SINKS["transaction"], "death-before-write", "lost") == ("", "")
 
 
