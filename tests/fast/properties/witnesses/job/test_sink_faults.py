@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from memory_spark import memory_session
+from sqlite_sinks import Rows, Write, by_key, checked_before, noted_in_memory, numbered, swallowing
+from sqlite_sinks import sqlite_sink as waiting_sink
 from streamproof import Input, Sink
 from streamproof.properties.generators.columns.resolving import resolve_all
 from streamproof.properties.laws.metamorphic.sink_fault import SINK_FAULTS
@@ -30,19 +32,11 @@ from streamproof.properties.witnesses.job.query.faulted_sink import (
 from streamproof.properties.witnesses.job.running import QueryOutput, Runner
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 
+sqlite_sink = partial(waiting_sink, timeout_s=0.01)
 CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
 SOURCES = [given.source for given in resolve_all([CLICKS], 0)]
 BATCHES = ("ab", "ac", "bd", "ab")
 START = datetime(2026, 1, 1, tzinfo=UTC)
-TABLES = """
-CREATE TABLE IF NOT EXISTS result (user, amount);
-CREATE TABLE IF NOT EXISTS keyed (user, amount, PRIMARY KEY (user, amount));
-CREATE TABLE IF NOT EXISTS done (batch);
-CREATE TABLE IF NOT EXISTS once (batch PRIMARY KEY);
-"""
-Rows = list[tuple[Any, ...]]
-Write = Callable[[sqlite3.Connection, Rows, int, str], None]
-ALREADY: set[tuple[str, int]] = set()
 
 
 @pytest.fixture(autouse=True)
@@ -71,57 +65,10 @@ def amounts(output: QueryOutput) -> list[int]:
 ALL = [0, 1, 10, 11, 20, 21, 30, 31]
 
 
-def by_key(database: sqlite3.Connection, rows: Rows, batch: int, target: str) -> None:
-    database.executemany("INSERT OR IGNORE INTO keyed VALUES (?, ?)", rows)
-
-
-def numbered(database: sqlite3.Connection, rows: Rows, batch: int, target: str) -> None:
-    if not database.execute("SELECT 1 FROM once WHERE batch = ?", [batch]).fetchall():
-        database.execute("INSERT INTO once VALUES (?)", [batch])
-        database.executemany("INSERT INTO result VALUES (?, ?)", rows)
-
-
-def checked_before(database: sqlite3.Connection, rows: Rows, batch: int, target: str) -> None:
-    database.execute("COMMIT")
-    found = database.execute("SELECT 1 FROM done WHERE batch = ?", [batch]).fetchall()
-    if not found:
-        database.execute("BEGIN")
-        database.execute("INSERT INTO done VALUES (?)", [batch])
-        database.executemany("INSERT INTO result VALUES (?, ?)", rows)
-
-
-def noted_in_memory(database: sqlite3.Connection, rows: Rows, batch: int, target: str) -> None:
-    if (target, batch) not in ALREADY:
-        ALREADY.add((target, batch))
-        numbered(database, rows, batch, target)
-
-
-def swallowing(database: sqlite3.Connection, rows: Rows, batch: int, target: str) -> None:
-    with contextlib.suppress(sqlite3.Error):
-        numbered(database, rows, batch, target)
-        database.execute("COMMIT")
-
-
 def row_by_row(database: sqlite3.Connection, rows: Rows, batch: int, target: str) -> None:
     database.execute("COMMIT")
     for row in rows:
-        database.execute("INSERT OR IGNORE INTO keyed VALUES (?, ?)", row)
-
-
-def sqlite_sink(write: Write, table: str = "result") -> Sink:
-    def start(clicks: Any, target: str, checkpoint: str) -> Any:
-        def of_batch(rows: Any, batch: int) -> None:
-            found = [(row["user"], row["amount"]) for row in rows.toArrow().to_pylist()]
-            with contextlib.closing(sqlite3.connect(target, timeout=0.01, isolation_level=None)) as database:
-                database.executescript(TABLES)
-                database.execute("BEGIN")
-                write(database, found, batch, target)
-                if database.in_transaction:
-                    database.execute("COMMIT")
-
-        return clicks.writeStream.foreachBatch(of_batch).option("checkpointLocation", checkpoint).start()
-
-    return Sink.sqlite(start, table=table)
+        database.execute("INSERT OR IGNORE INTO keyed VALUES (?, ?, ?)", row)
 
 
 def json_sink(is_chained: bool) -> Sink:
