@@ -76,6 +76,7 @@ def test_ways_that_differ_are_named(sinks: Command, played: Callable[[Found], No
     assert "D 34?" in said.out
     within = sinks("append", "--fault", "death-within-write").out
     assert "  the same defect in public: https://issues.apache.org/jira/browse/SPARK-29037\n" in within
+    assert "  by hand: kept; killed: doubled: an exception lets Spark abort the job" in within
     assert "getAllCommittedTaskPaths" in within
     assert "0 agree, 1 differ" in said.out
     assert "The slowest" not in said.out
