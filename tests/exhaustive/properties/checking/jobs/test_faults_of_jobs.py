@@ -458,7 +458,22 @@ def histories_of(running: Running) -> list[Path]:
     return [*running.work.glob(".streamproof/jobs/*/job-*/history.jsonl")]
 
 
-TEST = f"{MODULE}\n\ndef test_wrong(check_job):\n    check_job(wrong, CLICKS, expect=RIGHT, histories=20)\n"
+SLOWLY = """
+
+import time
+from streamproof.properties.generators.shrinking import Shrinker
+
+shrink = Shrinker.shrink
+
+
+def slowly(self, *given, **named):
+    time.sleep(5)  # so that no signal comes after the end
+    return shrink(self, *given, **named)
+
+
+Shrinker.shrink = slowly
+"""
+TEST = f"{MODULE}{SLOWLY}\n\ndef test_wrong(check_job):\n    check_job(wrong, CLICKS, expect=RIGHT, histories=20)\n"
 
 
 @pytest.mark.parametrize(
