@@ -39,7 +39,7 @@ from .on_spark.table_at_every_cut import TableAtEveryCut
 from .variation import Invariant, Variation
 
 Subject: TypeAlias = Literal["spark", "reference"]
-"""What a check judges: the operator on Spark, or the operator's reference."""
+"""The subject of a check: the operator on Spark, or the operator's reference."""
 
 METAMORPHIC: Sequence[Law] = (
     Restart(),

@@ -15,7 +15,7 @@ from ..witnesses.job.running import QueryOutput
 from ..witnesses.run_options import RunOptions
 
 BATCHES = 5
-"""What a variation must keep the same: the rows of each batch, or the final table."""
+"""The output that a variation must not change: the rows of each batch, or the final table."""
 CHANGED = "a history whose rows the job receives differently"
 """The coverage goal of variations of histories: if no history is changed, the variation shows nothing."""
 

@@ -98,7 +98,7 @@ class ReferredLogic(Logic[ReferredState]):
         ]
 
     def left_change(self, state: ReferredState, row: Arrived, key: Key, left: Any) -> LogicOutput:
-        """Return what a left row emits when its right row changes."""
+        """Return the changes that a left row emits when its right row changes."""
         raise NotImplementedError
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .forms.encoding import Encoding
 
 Comparing: TypeAlias = Literal["batches", "cuts", "end"]
-"""What the check compares: the rows of each batch, the table after each batch, or the table at the end."""
+"""The compared output: the rows of each batch, the table after each batch, or the table at the end."""
 
 
 @dataclass(frozen=True)

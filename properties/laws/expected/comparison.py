@@ -23,7 +23,7 @@ STRENGTHS: Mapping[Comparing, str] = {
     "cuts": "the table after each batch",
     "end": "the table at the end",
 }
-"""What each kind of comparison compares, as text."""
+"""The compared output of each kind of comparison, as text."""
 MOST_COMPARED = 20
 """The largest number of rows on each side among which a comparison searches for similar rows."""
 
