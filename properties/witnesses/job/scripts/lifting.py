@@ -387,13 +387,14 @@ class Lift:
     def _unless_users(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that removes files and runs commands only for libraries, or in the run's folder."""
 
-        def act(given: Any, *arguments: Any, **named: Any) -> Any:
+        def act(*arguments: Any, **named: Any) -> Any:
+            given = arguments[0] if arguments else named.get("path", named.get("command"))
             frame: Any = sys._getframe(1)
             while frame is not None and "pathlib" in frame.f_code.co_filename:
                 frame = frame.f_back
             of_user = frame is not None and is_users_file(frame.f_code.co_filename)
             if not of_user or (isinstance(given, (str, os.PathLike)) and self.is_inside(str(given))):
-                return original(given, *arguments, **named)
+                return original(*arguments, **named)
             self.note(f"{original.__name__}({visible(str(given))!r}) isn't run")
             return 0 if original.__name__ == "system" else None
 

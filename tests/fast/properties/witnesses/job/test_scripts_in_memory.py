@@ -398,15 +398,19 @@ def test_a_script_removes_no_files_and_runs_no_commands_outside_of_the_run_s_fol
     kept = scripted.folder / "checkpoint"
     kept.mkdir()
     (kept / "file").touch()
+    empty = scripted.folder / "empty"
+    empty.mkdir()
     text = f"""
 import pathlib, shutil
+shutil.rmtree(ignore_errors=True, path={str(kept)!r}), os.rmdir({str(empty)!r})
 shutil.rmtree({str(kept)!r}), os.remove({str(kept / "file")!r}), pathlib.Path({str(kept / "file")!r}).unlink()
 assert os.system("rm -r {kept}") == 0
 """
     _, script = scripted(HEAD + text + START)
     assert (kept / "file").exists()
+    assert empty.exists()
     called = [note.partition(": ")[2].partition("(")[0] for note in script.notes if note.endswith("isn't run")]
-    assert called == ["rmtree", "remove", "unlink", "system"]
+    assert called == ["rmtree", "rmdir", "rmtree", "remove", "unlink", "system"]
 
 
 def test_modules_that_a_script_adds_are_found_and_those_that_are_missing_are_noted(
